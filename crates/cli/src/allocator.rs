@@ -1,8 +1,8 @@
-//! The allocator of the program: mimalloc. States are many small allocations, and
-//! a fork makes some fifty of them.
+//! The global allocator: mimalloc. A state consists of many small allocations; a fork makes about
+//! fifty.
 //!
-//! The crate `mimalloc` asks for an alignment at each allocation, which costs as much again as the
-//! allocation itself. Nearly all alignments are natural ones, which mimalloc keeps anyway.
+//! The crate `mimalloc` requests an alignment at each allocation, which costs as much again as the
+//! allocation itself. Nearly all alignments are natural ones, which mimalloc guarantees anyway.
 
 use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc,
@@ -10,22 +10,21 @@ use libmimalloc_sys::{
 };
 use std::alloc::{GlobalAlloc, Layout};
 
-/// mimalloc.
 pub struct Allocator;
 
-/// mimalloc aligns each block at its word, and blocks of at least this size at this
-/// boundary (its `MI_MAX_ALIGN_SIZE`).
+/// mimalloc aligns each block to a word, and blocks of at least this size to this boundary (its
+/// `MI_MAX_ALIGN_SIZE`).
 const NATURAL: usize = 16;
 const WORD: usize = 8;
 
-/// Whether blocks of a size have an alignment anyway.
+/// Returns whether blocks of a size have an alignment anyway.
 #[inline]
 const fn is_natural(size: usize, align: usize) -> bool {
     align <= WORD || (align <= NATURAL && size >= NATURAL)
 }
 
-// SAFETY: mimalloc is an allocator; blocks have the alignment of their layout by
-// `is_natural`, or because it is asked for.
+// SAFETY: mimalloc is an allocator; blocks have the alignment of their layout, by `is_natural` or
+// on request.
 unsafe impl GlobalAlloc for Allocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -53,13 +52,13 @@ unsafe impl GlobalAlloc for Allocator {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
-        // SAFETY: the caller has it from this allocator.
+        // SAFETY: the block comes from this allocator.
         unsafe { mi_free(block.cast()) };
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller has it from this allocator; its contents stay, as far as they fit.
+        // SAFETY: the block comes from this allocator; its contents are kept as far as they fit.
         unsafe {
             match is_natural(size, layout.align()) {
                 true => mi_realloc(block.cast(), size).cast(),
@@ -73,8 +72,8 @@ unsafe impl GlobalAlloc for Allocator {
 mod tests {
     use super::*;
 
-    /// Blocks of all small sizes and some large ones, many of each, are aligned,
-    /// also after they grew and shrank.
+    /// Blocks of all small sizes and some large ones, many of each, are aligned, also after they
+    /// grow and shrink.
     #[test]
     fn blocks_are_aligned() {
         let sizes = (1..=300).chain([1000, 4096, 5000, 65_536, 1_000_000]);
@@ -87,7 +86,8 @@ mod tests {
                     let block = unsafe { Allocator.alloc(layout) };
                     assert!((block as usize).is_multiple_of(align), "{layout:?}");
                     for other in [size + 40, size / 2 + 1] {
-                        // SAFETY: it was just allocated with this layout, and is freed again.
+                        // SAFETY: the block was just allocated with this layout, and is freed
+                        // again.
                         unsafe {
                             let zeroed = Allocator.alloc_zeroed(layout);
                             assert!((zeroed as usize).is_multiple_of(align), "{layout:?}");
@@ -104,7 +104,7 @@ mod tests {
                     blocks.push(block);
                 }
                 for block in blocks {
-                    // SAFETY: it was allocated above, and is freed once.
+                    // SAFETY: the block was allocated above, and is freed once.
                     unsafe { Allocator.dealloc(block, layout) };
                 }
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::broker::BrokerArgs;
 use crate::display::Mode;
 
-/// The flag for an option.
+/// Creates the flag of an option.
 fn flag(option: &'static RunOption) -> Arg {
     let text = option.text();
     let help = text.strip_suffix('.').unwrap_or(&text).to_owned();
@@ -70,15 +70,15 @@ fn read(
     Ok(())
 }
 
-/// Options of all commands that run one program: those of its host, and limits.
+/// Returns the options of all commands that run one program: those of its host, and limits.
 fn host_options() -> impl Iterator<Item = &'static RunOption> {
     const LIMITS: [&str; 2] = ["max-time", "max-memory"];
     let options = OPTIONS.iter();
     options.filter(|option| option.scope == Scope::Host || LIMITS.contains(&option.name))
 }
 
-/// The flag of a command that runs a program once, where limits mean
-/// something else than for a search.
+/// Creates the flag of a command that runs a program once. Limits have another meaning than in a
+/// search there.
 fn host_flag(option: &'static RunOption) -> Arg {
     match option.name {
         "max-time" => flag(option)
@@ -129,9 +129,7 @@ struct CommandArgs {
 
 /// Arguments of `everett run`.
 pub struct RunArgs {
-    /// The run.
     pub spec: RunSpec,
-    /// Output mode.
     pub mode: Mode,
 }
 
@@ -163,11 +161,8 @@ impl FromArgMatches for RunArgs {
 
 /// Host options of commands that run one program.
 pub struct HostArgs {
-    /// The host.
     pub spec: HostSpec,
-    /// The time limit.
     pub max_time: Option<Duration>,
-    /// The memory limit.
     pub max_memory: Option<u64>,
 }
 
@@ -225,17 +220,15 @@ pub struct ResumeArgs {
 }
 
 impl ResumeArgs {
-    /// Whether a cluster goes on with the run.
+    /// Returns whether a cluster continues the run.
     pub fn is_for_cluster(&self) -> bool {
         self.submit
     }
 
-    /// Output mode.
     pub fn mode(&self) -> Mode {
         self.talk.mode()
     }
 
-    /// The run to resume.
     pub fn spec(&self) -> ResumeSpec {
         ResumeSpec {
             dir: self.dir.clone(),

@@ -1,4 +1,4 @@
-//! The broker of a command.
+//! The flags that select a broker.
 
 use anyhow::Result;
 use everett_cluster::{Broker, Secrets, broker_url, connect};
@@ -16,7 +16,7 @@ pub struct BrokerArgs {
 }
 
 impl BrokerArgs {
-    /// Connects to it.
+    /// Connects to the broker.
     pub fn connect(&self) -> Result<Box<dyn Broker>> {
         let url = broker_url(self.broker.as_deref())?;
         Ok(connect(

@@ -1,4 +1,4 @@
-//! Presentation of the library's events to the user.
+//! Shows the library's events to the user.
 
 use everett::counted;
 use everett::{
@@ -29,11 +29,11 @@ pub enum Mode {
 pub struct Steps {
     /// Whether to print them.
     pub are_printed: bool,
-    /// Paces the replay by its virtual clock, counted from this instant.
+    /// The start of the replay, if virtual time is to pass in real time.
     pub since: Option<Instant>,
 }
 
-/// Writes events to the terminal.
+/// An observer that writes events to the terminal.
 pub struct Display {
     mode: Mode,
     line_shown: bool,
@@ -44,7 +44,7 @@ pub struct Display {
 const INTERVAL: Duration = Duration::from_millis(200);
 
 impl Display {
-    /// A display with this output mode.
+    /// Creates a display with this output mode.
     pub fn new(mode: Mode) -> Display {
         let live = mode == Mode::Text && std::io::stderr().is_terminal();
         Display {
@@ -55,7 +55,7 @@ impl Display {
         }
     }
 
-    /// A display for native replays that shows events this way.
+    /// Creates a display for native replays.
     pub fn of_replay(steps: Steps) -> Display {
         Display {
             live: false,
@@ -71,7 +71,7 @@ impl Display {
         }
     }
 
-    /// Shows a line that the next one takes the place of.
+    /// Shows a line that the next one overwrites.
     fn show_line(&mut self, text: &str) {
         eprint!("\r\x1b[K{text}");
         let _ = std::io::stderr().flush();
@@ -80,14 +80,14 @@ impl Display {
 
     fn finding(&mut self, finding: &Finding, number: u64) {
         self.clear_line();
-        // Messages of all other kinds can quote the program, which is not to be changed.
+        // Messages of all other kinds can quote the program, and must stay unchanged.
         let message = match finding.kind.name() == everett::BugKind::Unsupported.name() {
             true => with_flags(&finding.message),
             false => finding.message.clone(),
         };
         print(&format!("{}: {message}", finding.kind.name()));
         let place = everett::principal(&finding.stack);
-        // Where all hosts are off, no program is anywhere.
+        // If all hosts are off, there is no place.
         let place = place.map_or(String::new(), |place| {
             let (function, file, line) = (&place.function, &place.file, place.line);
             format!("in {function} at {file}:{line}    ")
@@ -100,7 +100,6 @@ impl Display {
         print(&format!("difference: {}\n    {}", entry.text(), entry.dir));
     }
 
-    /// Prints a message.
     pub fn say(&mut self, text: &str) {
         self.clear_line();
         if self.mode == Mode::Text {
@@ -270,8 +269,8 @@ fn tested(path: &Path, outcome: &Outcome) {
     }));
 }
 
-/// Passes on the output of a native program; prefixes each line with the host's
-/// name if there are several hosts.
+/// Forwards the output of a native program; prefixes each line with the host's name if there are
+/// several hosts.
 pub fn show_output(host: Option<&str>, [stdout, stderr]: &[Vec<u8>; 2]) {
     let named = |bytes: &Vec<u8>| match host {
         None => bytes.clone(),
@@ -293,13 +292,13 @@ fn prefixed(name: &str, output: &[u8]) -> Vec<u8> {
     text
 }
 
-/// The line of an event with its number.
+/// Formats an event with its number.
 pub fn numbered(number: usize, line: &str) -> String {
     format!("{number:>6} {line}")
 }
 
-/// Prints a line to standard output. Ignores errors: the reader may be gone, but the
-/// run and its files still matter.
+/// Prints a line to standard output. Ignores errors: the reader may be gone, but the run and its
+/// files still matter.
 pub fn print(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -1,8 +1,8 @@
-//! Messages of the library in the words of the command line.
+//! Translates messages of the library into the words of the command line.
 
 use everett::OPTIONS;
 
-/// A message of the library with flags instead of the fields of specs, which it names in backticks.
+/// Replaces the fields of specs in a message of the library, which are in backticks, by flags.
 pub fn with_flags(text: &str) -> String {
     /// Flags that are not options of runs.
     const OTHERS: [(&str, &str); 1] = [("live", "live")];

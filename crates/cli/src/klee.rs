@@ -2,10 +2,10 @@
 
 use everett::{Event, Observer, klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
 
-/// Prints KLEE's messages.
+/// An observer that prints KLEE's messages.
 #[derive(Default)]
 pub struct KleeDisplay {
-    /// Paths that ended in errors.
+    /// The number of paths that ended in errors.
     errors: u64,
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
 
-// Before all others, which use its macros.
+// First, because the others use its macros.
 #[macro_use]
 mod output;
 
@@ -25,13 +25,13 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
-/// Exit code: nothing found.
+/// Exit code: no findings.
 const EXIT_CLEAN: u8 = 0;
-/// Exit code: findings, or traces that do not end as they say.
+/// Exit code: findings, or traces that do not end as recorded.
 const EXIT_FINDINGS: u8 = 1;
 /// Exit code: Everett could not do its work.
 const EXIT_ERROR: u8 = 2;
-/// Exit code: somebody interrupted it.
+/// Exit code: interrupted.
 const EXIT_INTERRUPTED: u8 = 3;
 
 /// Explores every world that a program can end up in.
@@ -57,8 +57,8 @@ fn main() -> ExitCode {
     report(parsed.command.run())
 }
 
-/// The build tool that a command line is for, by the name of the program
-/// (`everett-cc`) or by the subcommand.
+/// Returns the build tool of a command line, by the name of the program (`everett-cc`) or by the
+/// subcommand.
 fn build_tool(words: &[OsString]) -> Option<(Tool, &[OsString])> {
     let (program, words) = words.split_first()?;
     if let Some(tool) = Tool::from_program(program.as_ref()) {

@@ -1,8 +1,8 @@
-//! `print!` and its like, which do not panic where nobody reads: a command whose output goes to
-//! `head`, or to a disk that is full, finishes its work and writes its results all the same. They
-//! stand before those of the standard library in the whole crate.
+//! Variants of `print!` and its relatives that do not panic if nobody reads: a command whose output
+//! goes to `head`, or to a full disk, still finishes its work and writes its results. They shadow
+//! those of the standard library in the whole crate.
 
-/// Prints to standard output; a failure is ignored.
+/// Prints to standard output and ignores errors.
 macro_rules! print {
     ($($arg:tt)*) => {{
         use std::io::Write as _;
@@ -10,7 +10,7 @@ macro_rules! print {
     }};
 }
 
-/// Prints a line to standard output; a failure is ignored.
+/// Prints a line to standard output and ignores errors.
 macro_rules! println {
     ($($arg:tt)*) => {{
         use std::io::Write as _;
@@ -18,7 +18,7 @@ macro_rules! println {
     }};
 }
 
-/// Prints to standard error; a failure is ignored.
+/// Prints to standard error and ignores errors.
 macro_rules! eprint {
     ($($arg:tt)*) => {{
         use std::io::Write as _;
@@ -26,7 +26,7 @@ macro_rules! eprint {
     }};
 }
 
-/// Prints a line to standard error; a failure is ignored.
+/// Prints a line to standard error and ignores errors.
 macro_rules! eprintln {
     ($($arg:tt)*) => {{
         use std::io::Write as _;

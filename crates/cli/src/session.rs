@@ -1,4 +1,4 @@
-//! What the process provides to the library's operations: memory statistics and interrupts.
+//! What the process provides for the library's operations: memory statistics and interrupts.
 
 use anyhow::{Result, bail};
 use everett::{Event, MemoryAccount, Notices, ProcessMemory, Session};
@@ -27,15 +27,15 @@ impl MemoryAccount for AllocatedMemory {
     }
 }
 
-/// The session of this process, for an operation that has nothing to write when it
-/// is interrupted: the process ends.
+/// Creates the session for an operation that has nothing to write on an interrupt: the process
+/// exits.
 pub fn session() -> Result<Session> {
     handle_interrupts(interrupt)?;
     new_session()
 }
 
-/// The session of this process, for an operation that stops when it is interrupted, with its
-/// results written. A second interrupt ends the process at once.
+/// Creates the session for an operation that stops on an interrupt and still writes its results. A
+/// second interrupt ends the process at once.
 pub fn stoppable_session() -> Result<Session> {
     let session = new_session()?;
     let _ = STOP.set(session.stop.clone());
@@ -57,7 +57,7 @@ fn new_session() -> Result<Session> {
     Ok(session)
 }
 
-/// Workers of a search: as many as there are processors, unless the environment says otherwise.
+/// Returns the number of workers: that of processors, unless EVERETT_WORKERS sets it.
 fn workers() -> Result<u64> {
     let Some(text) = std::env::var_os("EVERETT_WORKERS") else {
         return Ok(std::thread::available_parallelism().map_or(1, |count| count.get() as u64));
@@ -76,19 +76,19 @@ pub fn notice(text: &str) {
     eprintln!("everett: {}", with_flags(text));
 }
 
-/// Prints a message about a file: its keys are no fields of specs.
+/// Prints a message about a file, whose keys are not fields of specs.
 pub fn quote(text: &str) {
     eprintln!("everett: {text}");
 }
 
-/// Something was found about the program: whoever interrupts the operation is told that.
+/// Whether the program has a finding: then an interrupt exits with the code of findings.
 static FOUND: AtomicBool = AtomicBool::new(false);
-/// Set where a debugger gets the interrupts of the keyboard.
+/// Whether a debugger gets the keyboard interrupts.
 static IGNORES: AtomicBool = AtomicBool::new(false);
 /// The stop flag of the operation, if it has one.
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Notes what an event tells about the program.
+/// Records whether an event is a finding about the program.
 pub fn note_event(event: &Event<'_>) {
     let is_found = match event {
         Event::Finding { finding, .. } => !finding.kind.is_tool_limit(),
@@ -105,7 +105,7 @@ pub fn ignore_interrupts() {
     IGNORES.store(true, Ordering::SeqCst);
 }
 
-/// The operation was asked to stop.
+/// Returns whether the operation was asked to stop.
 pub fn is_interrupted() -> bool {
     STOP.get().is_some_and(|stop| stop.load(Ordering::SeqCst))
 }

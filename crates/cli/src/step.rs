@@ -47,7 +47,6 @@ pub struct LookArgs {
 /// Where to open a debugger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The host.
     pub host: String,
     /// After this event; `None` for the end.
     pub event: Option<usize>,
@@ -78,17 +77,17 @@ impl Place {
 }
 
 impl LookArgs {
-    /// Whether the options apply to a single trace only.
+    /// Returns whether the options apply to a single trace only.
     pub fn is_about_one(&self) -> bool {
         self.gdb.is_some() || self.step || self.pcap.is_some() || self.speed.is_some()
     }
 
-    /// Whether the replay prompts the user or opens a debugger.
+    /// Returns whether the replay prompts the user or opens a debugger.
     pub fn is_interactive(&self) -> bool {
         self.gdb.is_some() || self.step
     }
 
-    /// Whether events must be logged.
+    /// Returns whether events must be logged.
     pub fn needs_log(&self) -> bool {
         self.strace || self.is_about_one()
     }
@@ -103,7 +102,7 @@ pub fn look(args: &LookArgs, path: &Path, build: &BuildSpec, session: &Session) 
     }
 }
 
-/// What ends, as a phrase for messages.
+/// Returns the subject of a sentence about an end.
 fn who(replay: &NativeReplay, host: &str) -> String {
     match replay.is_world() {
         true => format!("host {host}"),
@@ -118,25 +117,25 @@ fn nobody<'w>(replay: &NativeReplay) -> Vec<Box<dyn Watcher + 'w>> {
         .collect()
 }
 
-/// The debugger: gdb, or the one that EVERETT_GDB names.
+/// Returns the debugger: gdb, or the one that EVERETT_GDB names.
 fn debugger() -> PathBuf {
     std::env::var_os("EVERETT_GDB").map_or_else(|| PathBuf::from("gdb"), PathBuf::from)
 }
 
-/// Stops a replay and hands the process to a debugger.
+/// A watcher that stops a replay and hands the process to a debugger.
 struct HandOver {
     /// The event after which to stop; `None` for the end.
     at: Option<usize>,
     /// Whether the process stands at an instruction that faults when it continues.
     faults: bool,
-    /// Events so far.
+    /// The number of events so far.
     seen: usize,
     /// Whether the debugger opened.
     outcome: Result<()>,
 }
 
 impl HandOver {
-    /// Stops after an event, or at the end.
+    /// Creates a watcher that stops after an event, or at the end.
     fn at(event: Option<usize>) -> HandOver {
         HandOver {
             at: event,
@@ -146,7 +145,7 @@ impl HandOver {
         }
     }
 
-    /// Stops at the end of a run that ended like this one.
+    /// Makes it stop at the end of a run that ended like this one.
     fn at_end_of(&mut self, seen: &NativeRun) {
         match &seen.end {
             NativeEnd::Signal { place, .. } => self.faults = place.is_some(),
@@ -202,8 +201,8 @@ fn open_debugger(world: &mut StoppedRun<'_>, faults: bool) -> Result<()> {
     crate::session::ignore_interrupts();
     let mut command = Command::new(debugger());
     // The SIGSTOP that holds the process until the debugger attaches is not an event of the
-    // program. `-readnow`: some units of a program have an index, and gdb would ignore
-    // everything that it does not list.
+    // program. `-readnow`: if only some units of a program have an index, gdb ignores everything
+    // that the index does not list.
     let quietly = "handle SIGSTOP nostop noprint nopass";
     let number = process.process.to_string();
     command.args(["-q", "-readnow", "-iex", quietly, "-p", &number]);
@@ -218,8 +217,8 @@ fn open_debugger(world: &mut StoppedRun<'_>, faults: bool) -> Result<()> {
     Ok(())
 }
 
-/// The number that gdb gives a thread: the main thread comes first, then
-/// the others in the system's order.
+/// Returns the number that gdb gives a thread: the main thread comes first, then the others in the
+/// system's order.
 fn number_of_thread(process: i32, thread: i32) -> Option<usize> {
     if process == thread {
         return None;
@@ -231,10 +230,10 @@ fn number_of_thread(process: i32, thread: i32) -> Option<usize> {
     Some(others.position(|other| other == thread)? + 2)
 }
 
-/// The host to open a debugger on, and its index.
+/// Returns the host to open a debugger on, and its index.
 fn host_of<'r>(replay: &'r NativeReplay, place: &'r Place) -> Result<(&'r str, usize)> {
     let names = replay.hosts();
-    // Default to the host that the finding is on.
+    // The default is the host of the finding.
     let name = match replay.wrong_host() {
         Some(wrong) if place.host == HOST && !names.contains(&HOST) => wrong,
         _ => &place.host,
@@ -321,7 +320,7 @@ fn ask(number: usize) -> Wish {
     }
 }
 
-/// Steps through the events of all hosts.
+/// The state of stepping through the events of all hosts.
 struct Walk {
     /// The next event to show.
     next: usize,
@@ -329,13 +328,13 @@ struct Walk {
     wish: Option<Wish>,
     /// Whether the debugger opened, if it was requested.
     outcome: Result<()>,
-    /// Events of all hosts so far.
+    /// The number of events of all hosts so far.
     events: usize,
-    /// The host of the last one.
+    /// The host of the last event.
     on: String,
 }
 
-/// The walk's watcher on one host.
+/// The watcher of one host.
 struct WalkAt<'w> {
     host: String,
     /// Whether to print the host's name, because there are several hosts.

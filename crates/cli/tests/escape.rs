@@ -1,20 +1,20 @@
-//! Runs every guest under `tests/escape/`, which try to get out of the sandbox or to take more than
-//! they may; each is a test. Beside them is a canary, which must be the same afterwards: a file,
-//! sockets on which somebody listens, a process, and what outlives processes.
+//! Runs every guest under `tests/escape/` as a test. Guests try to escape from the sandbox or to
+//! exceed their limits. A canary outside must stay unchanged: a file, listening sockets, a process,
+//! and objects that outlive processes.
 //!
-//! A guest says in comments at its head what is expected of it:
+//! A guest declares its expectations in comments at its head:
 //!
 //! ```text
 //! // native: 0             run with `everett native`, which must exit with this code
 //! // exec: 0               run with `everett exec`
 //! // run: 1                run with `everett run`
 //! // options: OPTIONS      options, before the program
-//! // says: WORDS           what Everett says
-//! // stdout: 7             how many bytes it prints at the most, and something at least
+//! // says: WORDS           words that Everett prints
+//! // stdout: 7             maximum number of bytes that it prints; it must print something
 //! ```
 //!
-//! A guest that exits with 0 has to say that it was contained. Its arguments are the file, the
-//! port and the process of the canary.
+//! A guest that exits with 0 must print that it was contained. Its arguments are the file, the port
+//! and the process of the canary.
 
 mod common;
 
@@ -31,12 +31,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The most resident memory of any process that a test starts. Guests are
-/// limited to half of it at the most.
+/// Maximum resident memory of any process that a test starts. Guests are limited to at most half of
+/// it.
 const MOST_MEMORY_KIB: i64 = 1 << 20;
-/// A guest that runs longer never ends.
+/// The time after which a guest counts as endless.
 const RUNS_AT_MOST: Duration = Duration::from_secs(300);
-/// How guests name what they leave behind.
+/// The prefix of names that guests leave behind.
 const NAME: &str = "everett-escape";
 
 fn main() {
@@ -65,10 +65,10 @@ fn main() {
     conclusion.exit();
 }
 
-/// What is expected of a guest.
+/// The expectations of a guest.
 #[derive(Default)]
 struct Header {
-    /// Commands, and the codes that they exit with.
+    /// Commands, and their exit codes.
     commands: Vec<(String, i32)>,
     options: Vec<String>,
     says: Option<String>,
@@ -140,8 +140,8 @@ fn try_guest(guest: &Path, canary: &Canary) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Program files that no linker makes: for 32 bits, with a part where Everett's pages are,
-/// with an entry point at nothing.
+/// Program files that no linker makes: for 32 bits, with a segment at Everett's pages, with an
+/// entry point at nothing.
 fn strange_programs() -> Result<(), Failed> {
     const GATE: u64 = 0x7fff_fc00_0000;
     let folder = folder("escape-strange_programs");
@@ -178,7 +178,7 @@ fn strange_programs() -> Result<(), Failed> {
         }
     }
     let mut other = elf([0x40_0000, 0x50_0000], inside, &code);
-    // ELFCLASS32 and i386: the rest is nonsense then. No code of it runs.
+    // ELFCLASS32 and i386: the rest is nonsense then. None of its code runs.
     other[4] = 1;
     other[18] = 3;
     fs::write(folder.join("plain"), other)?;
@@ -189,10 +189,10 @@ fn strange_programs() -> Result<(), Failed> {
     expect_nobody_left(&folder)
 }
 
-/// Size of the headers of a program file with two parts.
+/// The size of the headers of a program file with two segments.
 const HEADERS: u64 = 64 + 2 * 56;
 
-/// A program file: its headers and code are mapped at both addresses.
+/// Returns a program file whose headers and code are mapped at both addresses.
 fn elf(parts: [u64; 2], entry: u64, code: &[u8]) -> Vec<u8> {
     let mut file = b"\x7fELF\x02\x01\x01".to_vec();
     file.resize(16, 0);
@@ -208,7 +208,7 @@ fn elf(parts: [u64; 2], entry: u64, code: &[u8]) -> Vec<u8> {
     }
     let size = HEADERS + code.len() as u64;
     for address in parts {
-        // A part to load that can be read, written and executed.
+        // A loadable segment that can be read, written and executed.
         file.extend([1, 0, 0, 0, 7, 0, 0, 0]);
         for word in [0, address, address, size, 0x1000, 0x1000] {
             file.extend(word.to_le_bytes());
@@ -218,7 +218,7 @@ fn elf(parts: [u64; 2], entry: u64, code: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Runs a command to its end: exit code, output, and errors.
+/// Runs a command to its end, and returns exit code, output, and errors.
 fn finish(run: &mut Command, folder: &Path) -> Result<(Option<i32>, String, String), Failed> {
     const PAUSE: Duration = Duration::from_millis(5);
     let files = ["stdout", "stderr"].map(|name| folder.join(name));
@@ -245,8 +245,7 @@ fn finish(run: &mut Command, folder: &Path) -> Result<(Option<i32>, String, Stri
     Ok((status.code(), text(out)?, text(err)?))
 }
 
-/// Fails if a process executes a program of a folder. Processes that
-/// were killed take a moment to go.
+/// Fails if a process executes a program of a folder. Killed processes take a moment to disappear.
 fn expect_nobody_left(folder: &Path) -> Result<(), Failed> {
     const TRIES: u32 = 500;
     let folder = folder.canonicalize()?;
@@ -265,7 +264,7 @@ fn expect_nobody_left(folder: &Path) -> Result<(), Failed> {
     Err(format!("processes outlive the run: {left:?}").into())
 }
 
-/// What stands outside and must not change.
+/// Objects outside of the sandbox that must not change.
 struct Canary {
     file: PathBuf,
     before: (i64, u32, u64),
@@ -277,11 +276,10 @@ struct Canary {
 
 const CONTENTS: &str = "nobody touches this\n";
 
-/// Numbers that processes of guests have. A guest may kill a process of its own
-/// that has the number of a real one.
+/// The process ids of guests. A guest may kill a process of its own whose id a real one has.
 const NUMBERS_OF_GUESTS: std::ops::RangeInclusive<u32> = 1000..=9000;
 
-/// A process outside, with a number that no guest has.
+/// Starts a process outside, with an id that no guest has.
 fn outside_process() -> Child {
     loop {
         let sleep = Command::new("sleep").arg("1000").spawn();
@@ -321,13 +319,13 @@ impl Canary {
         }
     }
 
-    /// Time of the last change, rights, and inode of a file.
+    /// Returns the time of the last change, permissions, and inode of a file.
     fn state(file: &Path) -> (i64, u32, u64) {
         let metadata = fs::metadata(file).expect("a file");
         (metadata.ctime_nsec(), metadata.mode(), metadata.ino())
     }
 
-    /// What guests are told about it.
+    /// Returns the arguments that tell guests about it.
     fn arguments(&self) -> [String; 3] {
         let port = self.port.local_addr().expect("an address").port();
         let file = self.file.display().to_string();
@@ -369,8 +367,8 @@ impl Drop for Canary {
     }
 }
 
-/// What outlives processes and carries the name or a key of the guests: files in shared folders,
-/// System V objects, the name of the machine.
+/// Returns what outlives processes and has the name or a key of the guests: files in shared
+/// folders, System V objects, the name of the machine.
 fn objects() -> Vec<String> {
     let mut found = Vec::new();
     for folder in ["/tmp", "/dev/shm", "/dev/mqueue", "/", "/var/tmp"] {

@@ -1,7 +1,7 @@
-//! Runs every program under `tests/programs/` natively and
-//! symbolically; each build of each is a test.
+//! Runs every program under `tests/programs/` natively and symbolically; each build of each program
+//! is a test.
 //!
-//! A program says in comments at its head what is expected of it:
+//! A program declares its expectations in comments at its head:
 //!
 //! ```text
 //! // build: -O2                    more flags for the compiler; one line for each build
@@ -11,21 +11,21 @@
 //! // run: OPTIONS                  options of `everett run`, before the program
 //! // args: WORDS                   the program's arguments for `everett run` (--sym-arg 3 …)
 //! // paths: 12                     completed paths; if they differ, one number for each build
-//! // complete: yes|no              whether all was explored (default: yes)
-//! // finding: KIND LINE            a finding; none are expected where none is named
+//! // complete: yes|no              whether the exploration is complete (default: yes)
+//! // finding: KIND LINE            a finding; without such lines, none are expected
 //! // survives: KIND REASON          native programs do not end in findings of this kind, and why
 //! // not-replayable: REASON         finished paths cannot be tried natively; the replay says these words
 //! // not on -O3: KIND REASON        findings of this kind do not happen on another build (-O0, -O3, checked), and why
 //! // alone: REASON                 a Rust program that cannot share its build with others, and why
 //! ```
 //!
-//! Every test that a run writes is followed again and must end as it ended, and is replayed on
-//! the native program (for errors in memory that native code survives: on its checked build),
-//! which must end the same way too. A line that excuses a program from this fails the test
-//! where it is not needed any more. Findings of the first build are also confirmed on other
-//! builds of the same source: without optimisation, with all of it, and the checked one (of C
-//! and C++, a sixth of the programs; `./test --targets all` takes all). Rust programs, whose
-//! edition is 2024, share their builds.
+//! Every test that a run writes is followed and must end as recorded. It is also replayed on the
+//! native program (for memory errors that native code survives, on its checked build), which must
+//! end the same way. A line that excuses a program from this fails the test if it is no longer
+//! needed. Findings of the first build are also confirmed on other builds of the same source:
+//! without optimisation, with full optimisation, and the checked one (for C and C++, a sixth of the
+//! programs; `./test --targets all` takes all). Rust programs, whose edition is 2024, share their
+//! builds.
 
 #[path = "common/bundle.rs"]
 mod bundle;
@@ -43,21 +43,21 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Native runs that have to differ from the model before that counts.
+/// The number of native runs that must differ from the model before a difference counts.
 const NATIVE_RUNS: usize = 3;
-/// A program that has not ended by then never will.
+/// The time after which a program counts as endless.
 const RUNS_AT_MOST: Duration = Duration::from_secs(300);
 /// The same for Everett, which may have many paths to follow.
 const EVERETT_RUNS_AT_MOST: Duration = Duration::from_secs(1200);
 /// A path without a finding, among the kinds of findings.
 const FINISHED_PATH: &str = "path";
 
-/// Where this variable is set, other builds of all programs are tested.
+/// If this variable is set, other builds of all programs are tested.
 const ALL: &str = "EVERETT_TEST_ALL_TARGETS";
-/// Where this variable is set (`./test fast`), one of so many programs is tested.
+/// If this variable is set (`./test fast`), one in so many programs is tested.
 const FAST: &str = "EVERETT_TEST_FAST";
 const FAST_PART: usize = 10;
-/// Builds on which the findings of the first one must happen, too.
+/// Builds that must also have the findings of the first one.
 const OTHER_BUILDS: [&str; 3] = ["-O0", "-O3", CHECKED];
 const CHECKED: &str = "checked";
 
@@ -77,7 +77,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials.collect()).exit();
 }
 
-/// All Rust programs that can share their builds.
+/// Returns all Rust programs that can share their builds.
 fn bundled(programs: &[PathBuf]) -> Bundle {
     let is_bundled = |path: &&PathBuf| {
         is_rust(path)
@@ -98,7 +98,7 @@ fn folder_of(stem: &str) -> PathBuf {
     root.join("programs").join(stem)
 }
 
-/// A test for each build of a program; where there are several, the flags are in its name.
+/// Returns a test for each build of a program; if there are several, their names contain the flags.
 fn trials(root: &Path, path: &Path, bundle: &Arc<Bundle>) -> Vec<Trial> {
     let name = path.strip_prefix(root).unwrap_or(path);
     let name = name.display().to_string();
@@ -154,14 +154,15 @@ struct Header {
     findings: Vec<(String, u64)>,
     survives: Vec<String>,
     not_replayable: Option<String>,
-    /// Other builds and kinds of findings that do not happen on them.
+    /// Other builds, and the kinds of findings that do not happen on them.
     not_on: Vec<(String, String)>,
-    /// Its builds are its own.
+    /// Whether it does not share its builds.
     alone: bool,
 }
 
 impl Header {
-    /// The exit code of `everett run`: findings about Everett itself are none about the program.
+    /// Returns the exit code of `everett run`: limits of Everett do not count as findings about the
+    /// program.
     fn exit_code(&self) -> i32 {
         let is_about_us = |kind: &str| matches!(kind, "unsupported" | "solver-gave-up");
         match self.findings.as_slice() {
@@ -224,7 +225,7 @@ impl Header {
         Ok(header)
     }
 
-    /// How many paths a build has.
+    /// Returns the number of paths of a build.
     fn paths_of(&self, build: usize) -> Option<u64> {
         match self.paths[..] {
             [all] => Some(all),
@@ -253,7 +254,7 @@ fn unescape(text: &str) -> Vec<u8> {
 
 struct Case {
     header: Arc<Header>,
-    /// Which of the builds this is.
+    /// The index of the build.
     build: usize,
     source: PathBuf,
     folder: PathBuf,
@@ -263,12 +264,12 @@ struct Case {
 
 fn everett() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
-    // Cases run side by side already.
+    // Cases already run in parallel.
     command.env("EVERETT_WORKERS", "1");
     command
 }
 
-/// What a command writes and how it ends, if it does so in time.
+/// Returns the output and status of a command, if it ends in time.
 fn output_of(command: &mut Command, at_most: Duration) -> Result<Output, Failed> {
     const PAUSE: Duration = Duration::from_millis(5);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -322,7 +323,7 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// A run ended as that of the model did.
+/// Checks that a run ended as that of the model.
 fn expect_same(args: &[String], other: (&str, &Output), model: &Output) -> Result<(), Failed> {
     let code = |output: &Output| {
         use std::os::unix::process::ExitStatusExt;
@@ -341,7 +342,7 @@ fn expect_same(args: &[String], other: (&str, &Output), model: &Output) -> Resul
     .into())
 }
 
-/// Traces that were not confirmed, why, and the lines that say so.
+/// Returns traces that were not confirmed, why, and the lines that say so.
 fn other_verdicts(lines: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     const VERDICTS: [&str; 2] = [": not-reproduced: ", ": not-replayable: "];
     lines.lines().filter_map(|line| {
@@ -390,7 +391,7 @@ impl Case {
         }
     }
 
-    /// Builds the program with these flags behind its own.
+    /// Builds the program with these flags after its own.
     fn make(&self, flags: &[&str], program: &Path) -> Result<(), Failed> {
         let own = &self.header.builds[self.build];
         if is_rust(&self.source) && !self.header.alone {
@@ -417,9 +418,9 @@ impl Case {
         output_of(command, at_most)
     }
 
-    /// What the model does must be what the machine does, and so must the machine's code do under
-    /// the model. Processes that run at the same time may be overtaken on a busy machine, so a
-    /// difference to the machine counts when several runs on it all show it.
+    /// Compares the model with the machine, and the machine's code under the model with both.
+    /// Parallel processes may overtake each other on a busy machine, so a difference counts only if
+    /// several runs on the machine all show it.
     fn compare_exec(&self, args: &[String]) -> Result<(), Failed> {
         let model = self.under_everett("exec", args)?;
         let native = self.under_everett("native", args)?;
@@ -494,7 +495,7 @@ impl Case {
             return Err(format!("complete is {complete:?}").into());
         }
         let weight = |part: &str| summary["weight"][part].as_f64().unwrap_or(f64::NAN);
-        // Only where a program switches forks off.
+        // Only programs that switch forks off have pruned weight.
         let pruned = summary["weight"]["pruned"].as_f64().unwrap_or(0.0);
         let sum = weight("finished") + weight("pending") + weight("unknown") + pruned;
         if (sum - 1.0).abs() > 1e-9 {
@@ -509,7 +510,7 @@ impl Case {
         }
     }
 
-    /// Every path happens again on the native program, under the same kernel.
+    /// Checks that every path is reproduced on the native program, under the same kernel model.
     fn check_natively(&self, out: &Path) -> Result<(), Failed> {
         let mut replay = everett();
         replay.arg("replay").arg(out).current_dir(&self.folder);
@@ -538,7 +539,7 @@ impl Case {
         self.check_excuses(&excused)
     }
 
-    /// All that the program is excused from is really needed. Builds may differ.
+    /// Checks that every excuse of the program is needed. Builds may differ.
     fn check_excuses(&self, excused: &BTreeSet<String>) -> Result<(), Failed> {
         let kinds = self.header.survives.iter().map(String::as_str);
         let paths = self.header.not_replayable.as_ref().map(|_| FINISHED_PATH);
@@ -551,8 +552,8 @@ impl Case {
         }
     }
 
-    /// Other builds of it are tested. They take long unless they are shared: a sixth of them is
-    /// tested every time, and all where all targets are.
+    /// Returns whether other builds of it are tested. Unless they are shared, they take long: then
+    /// a sixth of them is tested every time, and all of them if all targets are.
     fn is_built_again(&self) -> bool {
         let is_shared = is_rust(&self.source) && !self.header.alone;
         let name = self.source.file_name().unwrap_or_default();
@@ -564,7 +565,7 @@ impl Case {
         is_shared || sum.is_multiple_of(6) || std::env::var_os(ALL).is_some()
     }
 
-    /// Findings happen again on another build of the same source.
+    /// Checks that findings happen on another build of the same source.
     fn check_on(&self, other: &str, out: &Path) -> Result<(), Failed> {
         let mut confirm = everett();
         confirm.args(["confirm", "--jobs", "1"]);
@@ -591,7 +592,7 @@ impl Case {
         Ok(())
     }
 
-    /// Another build of the program; none where it is the same as the first one.
+    /// Builds the program in another way; none if that is the same as the first build.
     fn other_build(&self, other: &str) -> Result<Option<PathBuf>, Failed> {
         let own = &self.header.builds[self.build];
         let is_optimised = own
@@ -610,8 +611,8 @@ impl Case {
         Ok(Some(program))
     }
 
-    /// The program says why findings of this kind do not happen natively,
-    /// or they are about Everett itself.
+    /// Returns whether findings of this kind need not happen natively: the program says why, or
+    /// they are limits of Everett.
     fn survives(&self, kind: &str) -> bool {
         matches!(kind, "unsupported" | "solver-gave-up")
             || self.header.survives.iter().any(|named| named == kind)

@@ -1,23 +1,25 @@
-//! Builds the real programs under `tests/targets/` and holds `everett
-//! exec` against native runs of them.
+//! Builds the real programs under `tests/targets/` and compares `everett exec` with native runs of
+//! them.
 //!
-//! A target is a folder: `build` makes its programs (see `tests/targets/make`), `files/` (and what
-//! `build` puts into `$out/files`) lies in the working directory, `cases` says what is run there:
+//! A target is a folder. `build` makes its programs (see `tests/targets/make`), `files/` (and what
+//! `build` puts into `$out/files`) is in the working directory, and `cases` lists the commands to
+//! run:
 //!
 //! ```text
 //! everywhere                       first line: part of `./test`; other targets need `./test --targets all`
-//! other builds everywhere          so are its other builds, where it is explored
+//! other builds everywhere          so are its other builds, if it is explored
 //! # a comment
 //! $ ./sort -n 'a file'             a command; words can be put in single quotes
 //! < TEXT                           a line of its standard input
-//! ? 2                              its exit code, where that is not 0
+//! ? 2                              its exit code, if it is not 0
 //! ! OPTIONS                        it is explored with these options of `everett run` instead
 //! ```
 //!
 //! Standard output and exit code must be the same natively and on the model. A command or a script
 //! of the driver (`*.script`, see `tests/targets/driver.c`) can start every program of the target
-//! by its name `./NAME`. What is explored happens again natively, every path and every finding: on
-//! the programs, on their checked builds, and on builds without optimisation and with all of it.
+//! by its name `./NAME`. Every path and every finding of an exploration is replayed natively: on
+//! the programs, on their checked builds, and on builds without optimisation and with full
+//! optimisation.
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs;
@@ -26,15 +28,15 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Targets that are not part of every test run are tested where this variable is set.
+/// If this variable is set, targets that are not part of every test run are tested.
 const ALL: &str = "EVERETT_TEST_ALL_TARGETS";
-/// The line of a target whose other builds are part of every test run, too.
+/// The line of a target whose other builds are also part of every test run.
 const OTHER_BUILDS_EVERYWHERE: &str = "other builds everywhere";
-/// Builds on which explored paths happen again, besides the usual one.
+/// Optimisation levels of the other builds on which explored paths are replayed.
 const LEVELS: [&str; 2] = ["-O0", "-O3"];
-/// Fewer paths of an exploration would prove nothing.
+/// Minimum number of paths of an exploration; fewer would prove nothing.
 const FEWEST_PATHS: usize = 10;
-/// Seconds after which a run that does not end is ended.
+/// Seconds after which a run is killed.
 const PATIENCE: &str = "300";
 
 fn main() {
@@ -73,7 +75,7 @@ struct Case {
     words: Vec<String>,
     stdin: String,
     code: i32,
-    /// Options of the exploration, if it is one.
+    /// The options of the exploration, if it is one.
     explored: Option<Vec<String>>,
 }
 
@@ -115,13 +117,13 @@ fn split(line: &str) -> Vec<String> {
 }
 
 struct Target {
-    /// The description.
+    /// The folder with the description.
     folder: PathBuf,
-    /// The programs.
+    /// The folder with the programs.
     built: PathBuf,
-    /// Other builds of them.
+    /// The folders with other builds.
     other_builds: Vec<PathBuf>,
-    /// Where it is run.
+    /// The working directory.
     work: PathBuf,
 }
 
@@ -177,7 +179,7 @@ impl Target {
         self.prepare()?;
         let mut command = patiently();
         let native = feed(command.args(&case.words), case, &self.work)?;
-        // The files are as they were before the native run.
+        // Restore the files that the native run has changed.
         self.prepare()?;
         let mut command = self.everett("exec", case)?;
         let model = feed(command.args(&case.words), case, &self.work)?;
@@ -212,7 +214,7 @@ impl Target {
         .into())
     }
 
-    /// A command of Everett with the files and programs of a case.
+    /// Returns a command of Everett with the files and programs of a case.
     fn everett(&self, command: &str, case: &Case) -> Result<Command, Failed> {
         let mut everett = patiently();
         everett.arg(env!("CARGO_BIN_EXE_everett")).arg(command);
@@ -225,7 +227,7 @@ impl Target {
         Ok(everett)
     }
 
-    /// Explores a command; every path and every finding happens again natively.
+    /// Explores a command, and replays every path and every finding natively.
     fn explore(&self, case: &Case, options: &[String]) -> Result<(), Failed> {
         self.prepare()?;
         let mut run = self.everett("run", case)?;
@@ -252,7 +254,7 @@ impl Target {
         self.keep_checked_builds()
     }
 
-    /// Every path and every finding happens again on the builds that the options name.
+    /// Checks that every path and every finding is reproduced on the builds that the options name.
     fn confirm(&self, builds: &[String]) -> Result<(), Failed> {
         let mut confirm = patiently();
         confirm
@@ -270,7 +272,7 @@ impl Target {
         Ok(())
     }
 
-    /// Checked builds take time to link, and are as good as the programs.
+    /// Keeps the checked builds, which take long to link, like the programs.
     fn keep_checked_builds(&self) -> Result<(), Failed> {
         for name in self.names()? {
             let checked = format!("{name}.asan");
@@ -284,7 +286,7 @@ impl Target {
         Ok(())
     }
 
-    /// A fresh working directory: the files of the target, and its programs.
+    /// Creates a fresh working directory with the files of the target and its programs.
     fn prepare(&self) -> Result<(), Failed> {
         if self.work.exists() {
             fs::remove_dir_all(&self.work)?;
@@ -305,13 +307,13 @@ impl Target {
         Ok(())
     }
 
-    /// The folders whose files lie in the working directory.
+    /// Returns the folders whose files are in the working directory.
     fn files(&self) -> impl Iterator<Item = PathBuf> {
         let folders = [self.folder.join("files"), self.built.join("files")];
         folders.into_iter().filter(|folder| folder.exists())
     }
 
-    /// The names of all programs of the target.
+    /// Returns the names of all programs of the target.
     fn names(&self) -> Result<Vec<String>, Failed> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.built)? {
@@ -322,7 +324,7 @@ impl Target {
         Ok(names)
     }
 
-    /// The programs that a case may start: those that it names, or that its script names.
+    /// Returns the programs that a case may start: those named by it or by its script.
     fn programs(&self, case: &Case) -> Result<Vec<String>, Failed> {
         let mut named = case.words[1..].join(" ");
         for word in &case.words {
@@ -342,7 +344,7 @@ impl Target {
     }
 }
 
-/// A command that is ended where it does not end by itself.
+/// Returns a command that is killed if it does not end by itself.
 fn patiently() -> Command {
     let mut command = Command::new("/usr/bin/timeout");
     command.args(["--kill-after=5", PATIENCE]);
@@ -360,7 +362,7 @@ fn feed(command: &mut Command, case: &Case, folder: &Path) -> Result<Output, Fai
         .stderr(Stdio::piped())
         .spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program need not read what it is given.
+        // A program need not read its input.
         let _ = stdin.write_all(case.stdin.as_bytes());
     }
     Ok(child.wait_with_output()?)
@@ -380,7 +382,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What was printed from a byte on, as far as one wants to read it.
+/// Returns the output from a byte on, shortened for reading.
 fn text(output: &Output, from: usize) -> String {
     const ENOUGH: usize = 4000;
     let rest = &output.stdout[from..];

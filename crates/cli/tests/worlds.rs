@@ -1,25 +1,25 @@
-//! Explores every scenario under `examples/` and `tests/worlds/` with every state
-//! mapping; each scenario is a test.
+//! Explores every scenario under `examples/` and `tests/worlds/` with every state mapping; each
+//! scenario is a test.
 //!
-//! A scenario says in comments at its head what is expected of it:
+//! A scenario declares its expectations in comments at its head:
 //!
 //! ```text
-//! # finds: KIND KIND …      kinds of its findings; none are expected where none is named
-//! # worlds: 6               worlds that come to their end, however states are kept together
-//! # least worlds: 50        where how many there are depends on the version of a server
+//! # finds: KIND KIND …      kinds of its findings; without this line, none are expected
+//! # worlds: 6               worlds that reach their end, under any state mapping
+//! # least worlds: 50        minimum, if the number depends on the version of a server
 //! # messages: none          findings come before anything is sent
 //! # needs: memcached        a target of `tests/targets/`, whose programs are put into the folder
 //! # mappings: sds           only these state mappings: others would take too long
-//! # most states: sds 68, cow 99    states that these mappings make at most
+//! # most states: sds 68, cow 99    maximum numbers of states of these mappings
 //! # warns: TEXT             a warning of the summary begins with this
-//! # tests: none             worlds are too many to be told one by one
+//! # tests: none             there are too many worlds to write a test for each
 //! # complete: no            a limit cuts worlds off
 //! ```
 //!
-//! Unless it says otherwise, all of it has to be explored. Every mapping has to reach the same
-//! worlds, and every world and every finding is followed again in a world of its own and must end
-//! as it ended (with all mappings where there are few worlds, otherwise with the first); with one
-//! of the mappings, on the native programs too.
+//! Unless declared otherwise, the exploration must be complete. Every mapping must reach the same
+//! worlds. Every world and every finding is followed in a world of its own and must end as recorded
+//! (with all mappings if there are few worlds, otherwise with the first); with one of the mappings,
+//! also on the native programs.
 
 mod common;
 
@@ -31,15 +31,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Where this variable is set (`./test fast`), one of so many scenarios is tested.
+/// If this variable is set (`./test fast`), one in so many scenarios is tested.
 const FAST: &str = "EVERETT_TEST_FAST";
 const FAST_PART: usize = 10;
 const MAPPINGS: [&str; 3] = ["sds", "cow", "cob"];
-/// Worlds that are followed again at most with other mappings than the
-/// first, which reach the same ones.
+/// Maximum number of worlds that are followed with mappings other than the first, which reach the
+/// same ones.
 const MOST_FOLLOWED: u64 = 50;
 
-/// Worlds that are replayed natively at most.
+/// Maximum number of worlds that are replayed natively.
 const MOST_REPLAYED: u64 = 400;
 
 fn main() {
@@ -56,7 +56,7 @@ fn main() {
                 {
                     continue;
                 }
-                // Trojan messages, searches of fault spaces and live peers have tests of their own.
+                // Trojan messages, fault searches and live peers have their own tests.
                 let is_other = |text: &String| {
                     let keys = ["\n[trojans]", "\ninjector = ", "\n[peer."];
                     keys.iter().any(|key| text.contains(key))
@@ -86,14 +86,14 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What a scenario says in its head.
+/// Returns what a scenario says in its header.
 fn said(text: &str, key: &str) -> Option<String> {
     let mut lines = text.lines();
     lines.find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()))
 }
 
-/// Puts the programs of a target into a folder; those of another build
-/// have its level behind their names.
+/// Puts the programs of a target into a folder; those of another build have its level after their
+/// names.
 fn put_target(name: &str, folder: &Path, level: Option<&str>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut make = Command::new(root.join("tests/targets/make"));
@@ -113,7 +113,7 @@ fn put_target(name: &str, folder: &Path, level: Option<&str>) {
     }
 }
 
-/// A copy of an example with its programs.
+/// Copies an example with its programs.
 fn build(example: &Path) -> PathBuf {
     let name = example.file_name().expect("a name").to_string_lossy();
     let folder = folder(&format!("worlds_{name}"));
@@ -142,7 +142,7 @@ fn build(example: &Path) -> PathBuf {
     folder
 }
 
-/// Builds a program from the source beside it.
+/// Builds a program from the source next to it.
 fn compile(folder: &Path, source: &Path, program: &Path, level: &str) {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let mut command = everett(folder);
@@ -261,7 +261,7 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Findings of examples have to happen on other builds of the programs, too.
+/// Checks that findings of examples also happen on other builds of the programs.
 fn replay_on_other_builds(folder: &Path, scenario: &str, out: &Path) {
     /// Scenarios of an example share its programs.
     static BUILDS: Mutex<()> = Mutex::new(());
@@ -298,7 +298,7 @@ fn has_source(program: &Path) -> bool {
         .any(|extension| program.with_extension(extension).exists())
 }
 
-/// Hosts of a scenario, or groups of them, and their programs.
+/// Returns the hosts of a scenario, or groups of them, and their programs.
 fn programs(scenario: &str) -> Vec<(String, String)> {
     let mut programs = Vec::new();
     let mut host = None;
@@ -315,8 +315,8 @@ fn programs(scenario: &str) -> Vec<(String, String)> {
     programs
 }
 
-/// What is chosen in a world and how its hosts end. Which of the possible inputs a test
-/// has is not the same everywhere.
+/// Returns the choices in a world and how its hosts end. The inputs are left out, because any
+/// possible input may be in a test.
 fn what_happens(world: &Path) -> Result<String, Failed> {
     let world: serde_json::Value = serde_json::from_slice(&fs::read(world)?)?;
     let mut told = String::new();

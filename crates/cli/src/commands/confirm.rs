@@ -24,7 +24,6 @@ pub struct ConfirmArgs {
     jobs: Option<NonZeroUsize>,
 }
 
-/// `everett confirm`.
 impl Subcommand for ConfirmArgs {
     fn run(&self) -> Result<u8> {
         let spec = ConfirmSpec {

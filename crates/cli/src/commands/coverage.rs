@@ -25,7 +25,6 @@ pub struct CoverageArgs {
     lcov: Option<PathBuf>,
 }
 
-/// `everett coverage`.
 impl Subcommand for CoverageArgs {
     fn run(&self) -> Result<u8> {
         let coverage = everett::coverage(&CoverageSpec {

@@ -45,7 +45,7 @@ impl Console for OurConsole {
     }
 }
 
-/// `everett exec`: exits as the program does, where it ends by itself.
+/// If the program ends by itself, the exit code is the program's.
 impl Subcommand for ExecArgs {
     fn run(&self) -> Result<u8> {
         let spec = ExecSpec {
@@ -63,7 +63,7 @@ impl Subcommand for ExecArgs {
     }
 }
 
-/// Says how a program ended where it did not end by itself.
+/// Reports how a program ended, unless it ended by itself.
 fn ended(ending: ExecEnding) -> Guest {
     match ending {
         ExecEnding::Exit(status) => Guest::Exit(status as u8),

@@ -20,7 +20,6 @@ pub struct ExportArgs {
     out: Option<PathBuf>,
 }
 
-/// `everett export`.
 impl Subcommand for ExportArgs {
     fn run(&self) -> Result<u8> {
         let (netns, path) = match self.words.as_slice() {

@@ -99,14 +99,14 @@ struct ReplayArgs {
     times: u32,
 }
 
-/// Whether an error is about what is in the file of a search or of a space.
+/// Returns whether an error is in the content of a search or space file.
 pub fn is_about_a_search_file(error: &anyhow::Error) -> bool {
     use everett_faultspace::Error;
     let error = error.downcast_ref::<Error>();
     matches!(error, Some(Error::Config { .. } | Error::Space { .. }))
 }
 
-/// The command that starts a manager: this program.
+/// Returns the command that starts a manager: this program.
 fn manager() -> Result<Vec<OsString>> {
     let own = std::env::current_exe().context("the path of this program is not known")?;
     Ok(vec![own.into(), "faults".into(), "manager".into()])

@@ -23,7 +23,6 @@ pub struct StraceArgs {
     traces: FollowArgs,
 }
 
-/// `everett follow`.
 impl Subcommand for FollowArgs {
     fn run(&self) -> Result<u8> {
         let mut display = Display::new(Mode::Text);
@@ -37,7 +36,6 @@ impl Subcommand for FollowArgs {
     }
 }
 
-/// `everett strace`.
 impl Subcommand for StraceArgs {
     fn run(&self) -> Result<u8> {
         everett::strace(

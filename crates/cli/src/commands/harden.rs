@@ -180,7 +180,7 @@ struct SurveyArgs {
     sources: Vec<PathBuf>,
 }
 
-/// A part of a whole, in per cent.
+/// Parses a percentage as a fraction.
 fn parse_part(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text);
     match number.trim().parse::<f64>() {
@@ -304,7 +304,7 @@ impl HardenCommand {
     }
 }
 
-/// A build that exceeds its budget is there, but is not what was asked for.
+/// Returns the exit code. A build that exceeds its budget exists, but is not what was requested.
 fn code_of(made: &HardFile) -> u8 {
     match made.is_within_budget {
         true => EXIT_CLEAN,

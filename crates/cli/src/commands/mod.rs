@@ -1,5 +1,5 @@
-//! The subcommands, one file each: flags that become a spec, a call of the library, and an exit
-//! code. A subcommand is one file here, and one row in [`subcommands!`].
+//! The subcommands, one file each: flags become a spec, then a call of the library, then an exit
+//! code. A new subcommand is one file here, and one row in [`subcommands!`].
 
 mod cluster;
 mod confirm;
@@ -33,7 +33,7 @@ pub trait Subcommand {
     fn run(&self) -> Result<u8>;
 }
 
-/// Defines [`Command`] by rows: help text, attributes, name and type of the arguments.
+/// Defines [`Command`] from rows: help text, attributes, name and type of the arguments.
 macro_rules! subcommands {
     ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {
         /// The subcommands of Everett.
@@ -126,7 +126,7 @@ subcommands! {
 }
 
 impl Command {
-    /// The program or scenario with the words behind it, of subcommands that run one.
+    /// Returns the program or scenario and the words after it, for subcommands that run one.
     pub fn command(&self) -> Option<&[OsString]> {
         match self {
             Command::Run(args) => Some(&args.spec.command),
@@ -153,7 +153,7 @@ impl Subcommand for ToolArgs {
     }
 }
 
-/// The exit code of commands that check traces: 0 if all end as they say.
+/// Returns the exit code of commands that check traces: 0 if all end as recorded.
 fn exit_code(is_clean: bool) -> u8 {
     match is_clean {
         true => EXIT_CLEAN,
@@ -161,7 +161,7 @@ fn exit_code(is_clean: bool) -> u8 {
     }
 }
 
-/// The exit code for what an operation comes to.
+/// Returns the exit code for the conclusion of an operation.
 fn code_of(conclusion: Conclusion) -> u8 {
     match conclusion {
         Conclusion::Clean => EXIT_CLEAN,
@@ -171,8 +171,8 @@ fn code_of(conclusion: Conclusion) -> u8 {
     }
 }
 
-/// The exit code for a program that runs once: its own, that by which shells
-/// report signals, or one of Everett.
+/// Returns the exit code for a program that runs once: its own, that of shells for signals, or
+/// Everett's.
 fn code_of_guest(guest: Guest) -> u8 {
     match guest {
         Guest::Exit(status) => status,

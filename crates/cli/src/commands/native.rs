@@ -65,7 +65,7 @@ impl Watcher for OurStreams {
     }
 
     fn output(&mut self, stream: Stream, bytes: &[u8]) {
-        // Nobody is left to whom a failure could be said.
+        // If the write fails, there is nobody to tell.
         let _ = match stream {
             Stream::Stdout => std::io::stdout()
                 .write_all(bytes)
@@ -75,7 +75,7 @@ impl Watcher for OurStreams {
     }
 }
 
-/// `everett native`: one run of a program exits as the program does, where it ends by itself.
+/// If a single run of a program ends by itself, the exit code is the program's.
 impl Subcommand for NativeArgs {
     fn run(&self) -> Result<u8> {
         let spec = NativeSpec {
@@ -90,7 +90,7 @@ impl Subcommand for NativeArgs {
             max_memory: self.host.max_memory,
             command: self.command.clone(),
         };
-        // Many runs stop with what they found; one run has nothing to write.
+        // Many runs stop and keep their findings; a single run has nothing to write.
         let session = match self.runs {
             Some(_) => stoppable_session()?,
             None => session()?,
@@ -122,7 +122,7 @@ impl Subcommand for NativeArgs {
     }
 }
 
-/// What the model of a host warns of.
+/// Returns the warnings of a host's kernel model.
 fn notes(run: &NativeRun) -> impl Iterator<Item = String> + '_ {
     let refusals = run.refusals.iter();
     let refused = refusals.map(|one| format!("{} is not modelled", one.what));
@@ -175,7 +175,7 @@ fn world_ended(run: &WorldRun, wrong: Option<&Wrong>) {
     }
 }
 
-/// Prints how many runs ended in which way; `who` names what ends.
+/// Prints how many runs ended in which way; `who` is the subject of the sentence.
 fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &str) {
     print(&summary.text(folder, findings, who, with_flags));
     for warning in &summary.warnings {

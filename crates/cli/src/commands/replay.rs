@@ -31,7 +31,6 @@ pub struct ReplayArgs {
     live: bool,
 }
 
-/// `everett replay`.
 impl Subcommand for ReplayArgs {
     fn run(&self) -> Result<u8> {
         let (session, build) = (session()?, self.build.spec());

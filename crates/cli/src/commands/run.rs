@@ -11,7 +11,6 @@ use crate::display::Display;
 use crate::klee::KleeDisplay;
 use crate::session::stoppable_session;
 
-/// `everett run`.
 impl Subcommand for RunArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
@@ -23,7 +22,6 @@ impl Subcommand for RunArgs {
     }
 }
 
-/// `everett resume`.
 impl Subcommand for ResumeArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;

@@ -58,7 +58,6 @@ struct ShowArgs {
     svg: Option<PathBuf>,
 }
 
-/// `everett scenario`.
 impl Subcommand for ScenarioArgs {
     fn run(&self) -> Result<u8> {
         match &self.command {

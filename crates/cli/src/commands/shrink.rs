@@ -25,7 +25,6 @@ pub struct ShrinkArgs {
     max_time: Duration,
 }
 
-/// `everett shrink`.
 impl Subcommand for ShrinkArgs {
     fn run(&self) -> Result<u8> {
         let spec = ShrinkSpec {
@@ -46,7 +45,7 @@ impl Subcommand for ShrinkArgs {
     }
 }
 
-/// A description of a trace's size.
+/// Describes the size of a trace.
 fn size_text(size: &TraceSize) -> String {
     let verb = if size.deviations == 1 { "is" } else { "are" };
     format!(

@@ -16,7 +16,7 @@ use crate::display::{Display, Mode, print};
 use crate::session::stoppable_session;
 use crate::{EXIT_CLEAN, EXIT_INTERRUPTED};
 
-/// How often `watch` looks.
+/// The polling interval of `watch`.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Arguments of `everett submit`: those of `everett run`, and the broker.
@@ -79,7 +79,7 @@ impl Subcommand for SubmitArgs {
     }
 }
 
-/// Tells the name of a run that was submitted.
+/// Prints the name of a submitted run.
 pub fn tell_submitted(run: &RunId, dir: &Path, mode: Mode) {
     match mode {
         Mode::Quiet => {}

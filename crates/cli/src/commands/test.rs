@@ -29,7 +29,6 @@ pub struct TestArgs {
     jobs: Option<NonZeroUsize>,
 }
 
-/// `everett test`.
 impl Subcommand for TestArgs {
     fn run(&self) -> Result<u8> {
         let spec = TestSpec {

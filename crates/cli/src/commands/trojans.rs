@@ -9,7 +9,7 @@ use crate::display::{Display, Mode, print};
 use crate::session::{session, stoppable_session};
 use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS, EXIT_INTERRUPTED};
 
-/// The exit code of `--contains` for what the analysis does not tell.
+/// The exit code of `--contains` if the analysis does not decide the message.
 const EXIT_UNDECIDED: u8 = 4;
 
 /// Arguments of `everett trojans`.
@@ -60,7 +60,6 @@ pub struct TrojansArgs {
     negate_values: bool,
 }
 
-/// A message.
 #[derive(Clone)]
 struct Message(Vec<u8>);
 
@@ -78,7 +77,6 @@ fn parse_hex(text: &str) -> Result<Message, String> {
     bytes.map(Message).ok_or_else(wrong)
 }
 
-/// `everett trojans`.
 impl Subcommand for TrojansArgs {
     fn run(&self) -> Result<u8> {
         match &self.contains {
@@ -129,7 +127,7 @@ impl TrojansArgs {
             return Ok(EXIT_INTERRUPTED);
         }
         Ok(match result.summary.trojans.is_empty() {
-            // Nothing is known about them.
+            // The undecided classes may have Trojan messages.
             true if !result.summary.undecided.is_empty() => EXIT_ERROR,
             is_clean => exit_code(is_clean),
         })

@@ -1,11 +1,11 @@
-//! Two builds against each other (`everett run --against`): where they differ there is an
-//! input that shows it natively on both, and builds that do the same are said to be equivalent
-//! only if everything was explored.
+//! Comparison of two builds (`everett run --against`). If they differ, an input shows the
+//! difference natively on both. Builds are reported as equivalent only if the exploration is
+//! complete.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
 
-/// Builds two programs, compares them, and returns what the summary says of the comparison.
+/// Builds two programs, compares them, and returns the comparison in the summary.
 fn compare(name: &str, [new, old]: [&str; 2], flags: &[&str], input: &[&str], code: i32) -> Value {
     let folder = folder(&format!("against-{name}"));
     build(&folder, "new", new, &[]);
@@ -25,11 +25,11 @@ fn compare(name: &str, [new, old]: [&str; 2], flags: &[&str], input: &[&str], co
     for difference in against["differences"].as_array().unwrap() {
         assert_eq!(difference["confirmed"], "confirmed", "{difference}\n{said}");
         let trace = format!("out/{}/against.trace", difference["dir"].as_str().unwrap());
-        // Each trace is one of its own build.
+        // Each trace belongs to its own build.
         expect(everett(&folder).args(["replay", "--on", "old", &trace]), 0);
     }
-    // Tests and differences of the build under test replay on it; traces of the other
-    // build are not taken for its own.
+    // Tests and differences of the build under test replay on it; traces of the other build are not
+    // mistaken for its own.
     expect(everett(&folder).args(["test", "out"]), 0);
     against
 }
@@ -42,8 +42,7 @@ fn first(against: &Value) -> (Vec<&str>, &str, &str) {
     (aspects, end("new"), end("old"))
 }
 
-/// Clamps an index. The old build did not; what it does is changed by
-/// the fix where it was right, too.
+/// Clamps an index. The old build does not. The fix also changes results that were right.
 const CLAMP: &str = r#"
 #include <stdio.h>
 #include <unistd.h>
@@ -61,7 +60,7 @@ int main(void) {
 
 #[test]
 fn an_incomplete_fix_shows_where_it_differs_and_where_it_does_not() {
-    // Index 4 is outside in both builds; 3 is right in the old build only.
+    // Index 4 is outside in both builds; 3 is right only in the old build.
     let new = CLAMP.replace("CHECK", "> 4 || at == 3");
     let old = CLAMP.replace("CHECK", "> 200");
     let against = compare("fix", [&new, &old], &[], &["--sym-stdin", "1"], 1);
@@ -113,7 +112,7 @@ int main(void) {
         assert_eq!(against["equivalent"], true);
         assert_eq!(against["pairs_different"], 0);
     }
-    // Where paths are left, nothing is claimed.
+    // If paths are left, nothing is claimed.
     let against = compare(
         "cut",
         [new, old],
@@ -176,8 +175,7 @@ fn inputs_are_shared_by_name_as_far_as_both_have_them() {
     assert_eq!(first(&against).2, "exits with 2");
 }
 
-/// A server that gets its request in pieces, and loses its place when
-/// they are cut at certain points.
+/// A server that gets its request in pieces, and loses its place if they are cut at certain points.
 const PIECES: &str = r#"
 #include <assert.h>
 #include <stdio.h>
@@ -225,7 +223,7 @@ fn a_comparison_that_was_stopped_goes_on() {
     build(&folder, "new", &new, &[]);
     build(&folder, "old", &old, &[]);
     let run = ["run", "--out", "out", "--against", "old", "--fragment", "2"];
-    // It stops after two pairs of paths.
+    // The run stops after two pairs of paths.
     let limit = ["--max-paths", "2", "--search", "dfs", "new"];
     expect(everett(&folder).args(run).args(limit), 0);
     expect(everett(&folder).args(["resume", "out"]), 1);

@@ -1,4 +1,4 @@
-//! Bad input: an error with the place and the way out, exit code 2, never a panic.
+//! Bad input: Everett reports the place and a remedy, exits with code 2, and never panics.
 
 use crate::common::samples::{FORKS, SPIN};
 use crate::common::{build, everett, expect, folder, summary, text};
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs Everett; it must refuse with exit code 2 and say all of these words.
+/// Runs Everett, and checks that it refuses with exit code 2 and prints all of these words.
 fn refused(folder: &Path, arguments: &[&str], words: &[&str]) {
     let output = expect(everett(folder).args(arguments), 2);
     let said = text(&output);
@@ -87,7 +87,7 @@ fn bitcode_that_is_damaged() {
     )
     .expect("written");
     refused(&folder, &["run", "elf.bc"], &["elf.bc", "bitcode"]);
-    // Damage in the middle: refused, or run as far as it goes; never a panic.
+    // Damaged in the middle, bitcode is refused, or runs as far as possible; Everett never panics.
     for round in 0..24u32 {
         let mut damaged = good.clone();
         let at = (round.wrapping_mul(2_654_435_761) as usize) % damaged.len();
@@ -221,7 +221,7 @@ fn folders_that_cannot_be_written() {
         &["run", "--out", "out", "./forks"],
         &["cannot write out: it holds an earlier run\n"],
     );
-    // As another user than root, a folder without permission.
+    // For users other than root, also a folder without permissions.
     let closed = folder.join("closed");
     fs::create_dir(&closed).expect("a folder");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).expect("closed");
@@ -237,11 +237,11 @@ fn folders_that_cannot_be_written() {
 #[test]
 fn a_full_disk_is_told_and_what_was_found_is_shown() {
     let folder = folder("full-disk");
-    // Traces do not fit; `args.json` does, however long the path of the folder is.
+    // Traces exceed the limit; `args.json` does not, however long the path of the folder is.
     let large = "static char large[40000]; everett_make_symbolic(large, sizeof large, \"large\");";
     let forks = FORKS.replace("unsigned n = 0;", &format!("unsigned n = 0; {large}"));
     build(&folder, "forks", &forks, &[]);
-    // A limit on the size of files is as good as a full disk; the signal for it is ignored.
+    // A limit on the size of files acts like a full disk; its signal is ignored.
     let everett = env!("CARGO_BIN_EXE_everett");
     let script =
         format!("trap '' XFSZ; ulimit -f 16; exec '{everett}' run --all-tests --out out ./forks");
@@ -271,12 +271,12 @@ fn change(path: &Path, pointer: &str, value: Value) {
     fs::write(path, json.to_string()).expect("written");
 }
 
-/// Bytes as text, each a character.
+/// Returns bytes as text, one character each.
 fn latin(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
 
-/// A run that stops with states left.
+/// Arguments of a run that stops with states left.
 const START: [&str; 8] = [
     "run",
     "--search",
@@ -302,7 +302,7 @@ fn checkpoints_that_are_damaged() {
         fs::read(&checkpoint).expect("it"),
         fs::read(&args).expect("it"),
     );
-    // One that has its copy is resumed; see `power`.
+    // A checkpoint with a copy would be resumed; see `power`.
     fs::remove_file(folder.join("out/checkpoint.json.copy")).expect("it is there");
     for length in [0, 1, good.len() / 2, good.len() - 1] {
         fs::write(&checkpoint, &good[..length]).expect("written");
@@ -334,7 +334,7 @@ fn checkpoints_that_are_damaged() {
     fs::write(&args, "{").expect("written");
     refused(&folder, &["resume", "out"], &["args.json is damaged"]);
     fs::write(&args, &good_args).expect("written");
-    // States that cannot be taken up again are told; the run is not complete then.
+    // States that cannot be rematerialised are reported, and the run is not complete.
     let file = folder.join("out/checkpoint-1.states");
     let states = fs::read(&file).expect("it");
     let renamed = latin(&states).replace(r#"["b","#, r#"["c","#);
@@ -450,8 +450,8 @@ fn traces_that_are_damaged() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
 }
 
-/// The folder of a run may come from anybody: a pipe where a file should be, which
-/// nobody writes to, blocks no command.
+/// The folder of a run may come from anybody: a pipe in place of a file, without a writer, blocks
+/// no command.
 #[test]
 fn a_pipe_in_the_folder_of_a_run_blocks_nothing() {
     let folder = folder("input-pipe");
@@ -487,7 +487,7 @@ fn a_pipe_in_the_folder_of_a_run_blocks_nothing() {
     }
 }
 
-/// Pipes and devices are refused wherever a file is wanted: one could be read for ever.
+/// Pipes and devices are refused wherever a file is expected: reading one might never end.
 #[test]
 fn only_regular_files_are_read() {
     let folder = folder("input-devices");

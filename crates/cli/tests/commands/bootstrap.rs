@@ -1,13 +1,13 @@
 //! Worlds that one program boots with the functions of `netklee.h`: from a run of the program to
-//! worlds that are followed and happen again natively, and what is said where that fails.
+//! worlds that are followed and replayed natively, and error messages if that fails.
 
 use crate::common::{build, check_weights, count, everett, expect, folder, summary, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// The program of listing 6 of the paper, with an echo server that changes one
-/// byte and a client that sends any.
+/// The program of listing 6 of the paper, with an echo server that changes one byte and a client
+/// that sends any byte.
 const LISTING_6: &str = r#"
 #include <netinet/in.h>
 #include <netklee.h>
@@ -83,7 +83,7 @@ fn run(folder: &Path, out: &str, options: &[&str], code: i32) -> Output {
     expect(command.arg("./prog"), code)
 }
 
-/// All traces of a run happen again, in the engine and natively.
+/// Checks that all traces of a run are reproduced, in the engine and natively.
 fn happens_again(folder: &Path, out: &str, traces: u64) {
     let followed = expect(everett(folder).args(["follow", out]), 0);
     let all = everett::counted(traces, "trace");
@@ -94,7 +94,7 @@ fn happens_again(folder: &Path, out: &str, traces: u64) {
     assert!(text(&replayed).contains(&wanted), "{}", text(&replayed));
 }
 
-/// A world is explored whole, with so many ends of it.
+/// Checks that a world is explored completely, with this number of ended worlds.
 fn is_complete(folder: &Path, out: &str, worlds: u64) {
     let summary = summary(&folder.join(out));
     check_weights(&summary);
@@ -109,7 +109,7 @@ fn listing_6_boots_a_server_and_a_client() {
     run(&folder, "out", &["--all-tests"], 0);
     is_complete(&folder, "out", 2);
     happens_again(&folder, "out", 2);
-    // What is not 1 is the client, whatever it is.
+    // Every value other than 1 is the client.
     let begin = fs::read_to_string(folder.join("out/server.begin")).expect("a trace");
     assert!(begin.contains("01000000"), "{begin}");
     for mapping in ["cob", "cow"] {
@@ -167,7 +167,7 @@ fn an_invariant_over_hosts_is_broken() {
     assert!(messages.contains("client → server"), "{messages}");
     let dtest = fs::read_to_string(finding.join("finding.dtest")).expect("a test");
     assert!(dtest.contains("hostname=\"server\""), "{dtest}");
-    // The finding, and three worlds that cover something new.
+    // The finding, and three worlds with new coverage.
     happens_again(&folder, "out", 4);
     let confirmed = expect(everett(&folder).args(["confirm", "out"]), 0);
     assert!(
@@ -177,7 +177,7 @@ fn an_invariant_over_hosts_is_broken() {
     );
 }
 
-/// A server on one network, a client on another, a router between them that the program
+/// A server on one network, a client on another, and a router between them that the program
 /// declares for all, over IPv4 and IPv6.
 const ROUTED: &str = r#"
 #include <arpa/inet.h>
@@ -268,7 +268,7 @@ fn packets_go_over_a_router_with_both_kinds_of_addresses() {
     run(&folder, "without", &[&expected[..], &without].concat(), 1);
 }
 
-/// Each of these mains is a program whose world cannot be made.
+/// Runs a program with this `main`, whose world cannot be created.
 fn without_world(name: &str, main: &str, options: &[&str], code: i32) -> String {
     let source = format!(
         "#include <netklee.h>\n#include <stdlib.h>\n\
@@ -382,7 +382,7 @@ fn what_the_program_declares_is_not_said_again() {
     is_complete(&folder, "slower", 2);
 }
 
-/// Two servers that take longer than usual before they can be reached, and two clients.
+/// Two servers that take longer than usual to become reachable, and two clients.
 const SLOW_SERVERS: &str = r#"
 #include <netinet/in.h>
 #include <netklee.h>
@@ -484,7 +484,7 @@ fn servers_run_until_they_are_blocked_before_clients_start() {
         "  starts when the hosts up to second wait",
     ];
     assert_eq!(starts, wanted);
-    // Who is given a time starts then, as before.
+    // A host with a start time still starts at that time.
     let early = ["--set", "host.one.start=1ms"];
     let options: Vec<&str> = ends.iter().flatten().copied().chain(early).collect();
     let said = text(&run(&folder, "early", &options, 1));
@@ -543,7 +543,7 @@ fn calls_fail_only_after_the_host_is_set_up() {
     happens_again(&folder, "out", worlds);
 }
 
-/// What is told to the program reaches every host of its world.
+/// A program whose arguments, environment and files reach every host of its world.
 const TOLD: &str = r#"
 #include <fcntl.h>
 #include <netklee.h>
@@ -599,8 +599,7 @@ fn the_command_line_reaches_all_hosts() {
     assert!(list.contains("file 0600 /copy (1 byte)"), "{list}");
 }
 
-/// A network stack of its own, made of events as in listing 11 of the paper:
-/// a connection, then a byte on it.
+/// A network stack of events, as in listing 11 of the paper: a connection, then a byte on it.
 const EVENTS: &str = r#"
 #include <netklee.h>
 #include <assert.h>

@@ -1,12 +1,12 @@
-//! Builds that call the tools by names of their own: `everett-cc` and its like, and
-//! CMake with Everett's toolchain file.
+//! Builds that call the tools by their own names: `everett-cc` and the others, and CMake with
+//! Everett's toolchain file.
 
 use crate::common::{everett, expect, folder, text};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A project with a library and a program, of C and C++.
+/// A project with a library and a program, in C and C++.
 const PROJECT: [(&str, &str); 3] = [
     (
         "CMakeLists.txt",
@@ -25,7 +25,7 @@ const PROJECT: [(&str, &str); 3] = [
     ),
 ];
 
-/// Makes the links in a folder of their own.
+/// Creates the links in a separate folder.
 fn tools(work: &Path) {
     let output = expect(everett(work).args(["install-tools", "tools"]), 0);
     let named = text(&output);

@@ -1,6 +1,6 @@
-//! A search on several machines reaches what a search on one does: with any number of workers,
-//! whoever dies and whatever comes late or twice. Most of it is simulated, with a broker in the
-//! process whose clock is logical; the rest runs the program over real brokers.
+//! A search on several machines reaches the same as a search on one: with any number of workers,
+//! whichever workers die, and whatever messages are late or duplicated. Most tests are simulations,
+//! with an in-process broker whose clock is logical; the others run Everett over real brokers.
 
 #[path = "../common/mortal.rs"]
 mod mortal;
@@ -24,13 +24,13 @@ use std::time::Duration;
 
 pub(crate) const CLEAN: i32 = 0;
 pub(crate) const FINDINGS: i32 = 1;
-/// So little work a job that there are many.
+/// The work of a job, so small that there are many jobs.
 const WORK: u64 = 2_000;
 
 /// Idle steps after which workers look for jobs that nobody hands out, as real ones do.
 const IDLE_BEFORE_RESEEDING: u64 = 60;
 
-/// A sequence of numbers that a seed determines.
+/// Pseudorandom numbers.
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
@@ -43,7 +43,7 @@ impl Numbers {
     }
 }
 
-/// The paths of a run, by digests of their answers.
+/// An observer that collects the paths of a run, as digests of their answers.
 #[derive(Default)]
 struct Paths(BTreeSet<u64>);
 
@@ -55,7 +55,7 @@ impl Observer for Paths {
     }
 }
 
-/// What does not depend on who explored what.
+/// The results that do not depend on who explored what.
 #[derive(PartialEq, Debug)]
 struct Reached {
     paths: BTreeSet<u64>,
@@ -97,7 +97,7 @@ fn spec(folder: &Path, name: &str, command: &[&str]) -> RunSpec {
     }
 }
 
-/// What `everett run` reaches.
+/// Returns what `everett run` reaches.
 fn whole(folder: &Path, name: &str, command: &[&str]) -> Reached {
     let spec = spec(folder, name, command);
     let mut paths = Paths::default();
@@ -112,7 +112,7 @@ pub(crate) fn test_build() -> Build {
     }
 }
 
-/// Submits a run to a broker; its folder is made, too.
+/// Submits a run to a broker, and creates its folder.
 pub(crate) fn submitted(broker: &mut dyn Broker, spec: &RunSpec) -> (RunId, PathBuf) {
     let submission = Submission {
         spec: spec.clone(),
@@ -126,7 +126,7 @@ pub(crate) fn submitted(broker: &mut dyn Broker, spec: &RunSpec) -> (RunId, Path
     (submitted.run, dir)
 }
 
-/// A worker, and how far it is with a job.
+/// A worker, and its current job.
 pub(crate) struct Slot<'s> {
     pub(crate) worker: Worker<'s>,
     pub(crate) broker: Mortal,
@@ -173,16 +173,16 @@ impl<'s> Slot<'s> {
     }
 }
 
-/// What goes wrong in a simulation.
+/// The faults of a simulation.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Trouble {
-    /// Workers that die at some operation.
+    /// The number of workers that die at some operation.
     pub(crate) kills: u64,
-    /// Jobs are handed out twice, and leases run out while workers are at them.
+    /// Whether jobs are handed out twice, and leases expire during work.
     pub(crate) disorder: bool,
 }
 
-/// Lets workers explore a run to its end. Returns how many died.
+/// Simulates workers that explore a run to its end. Returns how many died.
 pub(crate) fn simulate(
     shared: &SharedMemory,
     run: &RunId,
@@ -227,7 +227,7 @@ pub(crate) fn simulate(
             shared.expire_leases();
         }
         if idle > IDLE_BEFORE_RESEEDING {
-            // Whoever died may have granted a job something, and not handed it out.
+            // A dead worker may have granted work to a job without handing it out.
             let slot = &mut slots[at as usize];
             slot.worker.reseed(&mut shared.connect()).expect("it looks");
         }
@@ -262,7 +262,7 @@ fn any_number_of_workers_reaches_what_one_machine_does() {
     }
 }
 
-/// Few paths, so that the simulation can be repeated often.
+/// A program with few paths, so that the simulation can be repeated often.
 const FEW: &str = r#"
 #include <everett.h>
 int main(void) {
@@ -272,7 +272,8 @@ int main(void) {
 }
 "#;
 
-/// A worker dies before each operation in turn. Returns how often jobs were lost for a while.
+/// Simulates the death of a worker before each operation in turn. Returns how often jobs were
+/// temporarily lost.
 fn die_at_each_operation(folder: &Path, is_hasty: bool) -> u64 {
     build(folder, "few", FEW, &[]);
     let whole = whole(folder, "whole", &["few"]);
@@ -308,8 +309,8 @@ fn die_at_each_operation(folder: &Path, is_hasty: bool) -> u64 {
     losses
 }
 
-/// One worker goes on with a run after another has died. Returns how many
-/// jobs had fallen out of the queue.
+/// Lets one worker continue a run after another has died. Returns how many jobs had fallen out of
+/// the queue.
 fn finish_alone(shared: &SharedMemory, run: &RunId, session: &Session) -> (Status, u64) {
     let mut slot = Slot::new(shared, session, 1);
     let mut lost = 0;
@@ -330,8 +331,8 @@ fn a_worker_may_die_at_any_operation() {
     assert_eq!(die_at_each_operation(&folder, false), 0);
 }
 
-/// The test can tell: a worker that acknowledges a job before it has handed out what
-/// is left loses jobs when it dies.
+/// A check of the test itself: a worker that acknowledges a job before it has handed out the rest
+/// loses jobs when it dies.
 #[test]
 fn acknowledging_too_early_is_noticed() {
     let folder = folder("cluster-hasty");
@@ -411,7 +412,7 @@ fn another_build_leaves_the_job_to_others() {
     assert_eq!(broker.waiting().expect("a number"), 1);
     let (status, _) = simulate(&shared, &run, 1, 0, Trouble::default());
     assert!(status.is_complete());
-    // Another program in its place is not what was explored.
+    // Another program in its place is not the explored one.
     build(&folder, "few", FORKS, &[]);
     let changed = results(&mut broker, &dir, &session, &mut Paths::default());
     assert!(matches!(changed, Err(Error::ProgramChanged)));
@@ -437,7 +438,7 @@ fn hostile_jobs_are_refused() {
     let manifest: Value = serde_json::from_slice(&recorded.expect("a record")).expect("JSON");
     let states = everett_cluster::pack(&[everett::root_state()]);
     let one = || serde_json::json!("1.");
-    // What each of them says instead, and what the worker says to that.
+    // For each field, a hostile value, and the worker's error message.
     let mount = serde_json::json!([{"from": "/etc", "to": "/etc"}]);
     let program = Hash::of(b"no bitcode").to_string();
     let missing = Hash::of(b"nowhere").to_string();
@@ -521,7 +522,7 @@ fn hostile_jobs_are_refused() {
     }
 }
 
-/// A broker with the objects of a run, and nothing else.
+/// Creates a broker with the objects of a run, and nothing else.
 fn honest_copy(honest: &SharedMemory, run: &RunId) -> SharedMemory {
     let shared = SharedMemory::new(1000);
     let key = Key::of_run(Kind::Run, run);
@@ -568,13 +569,14 @@ fn a_cancelled_run_can_be_finished_on_one_machine() {
     assert_eq!(endings(&dir), whole.endings);
 }
 
-/// A broker of `everett cluster up`, interrupted at the end: killed, it could not end its server.
+/// The process of `everett cluster up`. It is interrupted at the end: killed, it could not end its
+/// server.
 pub(crate) struct Up(pub(crate) Child);
 
 impl Drop for Up {
     fn drop(&mut self) {
         let id = nix::unistd::Pid::from_raw(self.0.id() as i32);
-        // It has been waited for already, or is there still.
+        // The process may already have been reaped.
         if matches!(self.0.try_wait(), Ok(None)) {
             let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGINT);
             let _ = self.0.wait();
@@ -582,7 +584,7 @@ impl Drop for Up {
     }
 }
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
@@ -592,7 +594,8 @@ impl Drop for Process {
     }
 }
 
-/// Looks until something is the case. A loaded machine may take long; what never comes is an error.
+/// Polls until a condition holds. A loaded machine may take long; if it never holds, that is an
+/// error.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     for _ in 0..6000 {
         if let Some(seen) = look() {
@@ -619,10 +622,10 @@ pub(crate) fn status_of(folder: &Path, url: &str) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
-/// Waits until a worker counts as many jobs as the run has from it. It may count more: of two
-/// workers that explored a job the first one counts for the run.
+/// Waits until a worker counts as many jobs as the run has from it. It may count more: if two
+/// workers explored a job, the first one counts for the run.
 fn expect_metrics(folder: &Path, name: &str, status: &Value) {
-    // It may have come after the end of the run.
+    // The worker may have joined after the end of the run.
     let address = wait_for("its address", || {
         let log = fs::read_to_string(folder.join(format!("{name}.log"))).expect("a log");
         let (_, address) = log.split_once("metrics: http://")?;
@@ -635,7 +638,7 @@ fn expect_metrics(folder: &Path, name: &str, status: &Value) {
         stream.write_all(request).expect("it reads");
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("it answers");
-        // It serves before its worker has begun.
+        // The server starts before its worker.
         text.contains("\neverett_workers 1\n").then_some(())?;
         let counted = text
             .split_once("\neverett_jobs_explored_total ")
@@ -645,7 +648,7 @@ fn expect_metrics(folder: &Path, name: &str, status: &Value) {
     });
 }
 
-/// Two workers explore a run over a broker; one of them is killed and another takes its place.
+/// Two workers explore a run over a broker; one of them is killed and another replaces it.
 fn explore_over(folder: &Path, url: &str) {
     build(folder, "forks", FORKS, &[]);
     let common = ["--all-tests", "--batch", "50", "--out"];
@@ -668,7 +671,7 @@ fn explore_over(folder: &Path, url: &str) {
     wait_for("a job", || explored(2));
     let _other = start_worker(folder, url, "other");
     wait_for("more jobs", || explored(5));
-    // SIGKILL: it says nothing to anybody.
+    // SIGKILL: the worker cannot tell anybody.
     drop(killed);
     let _instead = start_worker(folder, url, "instead");
     expect(
@@ -704,7 +707,7 @@ fn explore_over(folder: &Path, url: &str) {
     assert!(refused.contains("others can read"), "{refused}");
 }
 
-/// A server, and its address.
+/// Starts a server, and returns its address.
 pub(crate) fn start_server(folder: &Path) -> (Up, String) {
     let mut up = everett(folder);
     let up = up
@@ -725,14 +728,14 @@ fn a_killed_worker_costs_nothing_over_nats() {
     let folder = folder("cluster-nats");
     let (mut up, url) = start_server(&folder);
     explore_over(&folder, &url);
-    // An interrupt ends the server, too.
+    // An interrupt also ends the server.
     let kill = format!("kill -INT {}", up.0.id());
     expect(Command::new("sh").args(["-c", &kill]), 0);
     assert!(up.0.wait().expect("its end").success());
 }
 
-/// A command of PostgreSQL. Its server refuses to run as root, so it runs as the
-/// user that the package made then.
+/// Returns a command of PostgreSQL. Its server refuses to run as root, so it runs as the user that
+/// the package created.
 pub(crate) fn postgres(program: &str) -> Command {
     let versions = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL (./setup installs it)");
     let mut programs = versions.map(|version| {
@@ -758,7 +761,7 @@ pub(crate) fn postgres(program: &str) -> Command {
 #[test]
 fn a_killed_worker_costs_nothing_over_postgresql() {
     let folder = folder("cluster-postgres");
-    // The name of a socket must be short.
+    // The path of a socket must be short.
     let dir = std::env::temp_dir().join(format!("everett-pg-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("a folder");
     if nix::unistd::geteuid().is_root() {

@@ -1,6 +1,6 @@
-//! Workers of a cluster give states to idle ones, know what others have covered, and go on when the
-//! balancer, the broker or another worker is dead. The broker is in the process; who is idle looks
-//! in the middle of an operation of who is not, so that nothing depends on time.
+//! Workers of a cluster give states to idle ones, know what others have covered, and continue if
+//! the balancer, the broker or another worker is dead. The broker is in-process. The idle worker
+//! acts in the middle of an operation of the busy one, so that nothing depends on time.
 
 use crate::cluster::{submitted, test_build};
 use crate::common::samples::{FORKS, FORKS_PATHS};
@@ -18,14 +18,14 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// What happens to a connection.
+/// The faults of a connection.
 #[derive(Copy, Clone, Default)]
 struct Trouble {
-    /// It breaks for good at this operation.
+    /// The operation at which it breaks for good.
     dies_at: Option<u64>,
-    /// Nothing that workers tell each other arrives.
+    /// Whether all messages between workers are lost.
     is_mute: bool,
-    /// Another worker is idle, and balances at each of these reports.
+    /// Another worker is idle, and balances at multiples of this number of reports.
     idle_at: Option<u64>,
 }
 
@@ -144,8 +144,8 @@ fn worker<'s>(session: &'s Session, name: &str) -> Worker<'s> {
     Worker::new(spec, session)
 }
 
-/// Lets a worker explore jobs until there is none. Returns how many it explored to their ends, and
-/// of how many it kept the rest.
+/// Lets a worker explore jobs until there are none. Returns how many it explored completely, and of
+/// how many it kept the rest.
 fn work(worker: &mut Worker<'_>, broker: Box<dyn Broker>) -> Result<(u64, u64), Error> {
     let broker = Mutex::new(broker);
     let (mut explored, mut told) = (0, 0);
@@ -158,7 +158,7 @@ fn work(worker: &mut Worker<'_>, broker: Box<dyn Broker>) -> Result<(u64, u64), 
     }
 }
 
-/// One worker explores a run while another is idle; then that one explores what it was given.
+/// One worker explores a run while another is idle; then the other one explores what it was given.
 fn two_workers(shared: &SharedMemory, run: &RunId, every: u64) -> Status {
     let session = Session::new();
     let trouble = Trouble {
@@ -168,7 +168,7 @@ fn two_workers(shared: &SharedMemory, run: &RunId, every: u64) -> Status {
     let (mut one, mut two) = (worker(&session, "one"), worker(&session, "two"));
     let did = work(&mut one, Between::connect(shared, trouble)).expect("it works");
     let left = work(&mut two, Box::new(shared.connect())).expect("it works");
-    // What it was given it took from the queue again, since the other one has not begun by then.
+    // The worker took what it was given from the queue again, because the other one had not begun.
     assert!(did.0 > 1 && did.1 > 1, "{did:?}");
     assert_eq!(left, (0, 0));
     status(&mut shared.connect(), run).expect("the accounts add up")
@@ -191,7 +191,7 @@ fn a_worker_gives_states_to_an_idle_one_and_goes_on() {
     assert!(status.transfers > 2, "{status}");
     assert!(status.states_moved >= status.transfers && status.bytes_moved > 0);
     assert!(status.bytes_moved < status.bytes, "{status}");
-    // The decision is shown to people and to programs.
+    // The status shows the decision, as text and as JSON.
     let round = status.round.as_ref().expect("a round");
     assert_eq!((round.balancer.as_str(), round.number > 2), ("two", true));
     assert!(status.to_string().contains("of the balancer, "), "{status}");
@@ -209,14 +209,14 @@ fn a_worker_gives_states_to_an_idle_one_and_goes_on() {
     }
 }
 
-/// All states that a worker keeps are explored without being rematerialised.
+/// A worker explores all states that it keeps without rematerialising them.
 #[test]
 fn what_a_worker_keeps_is_not_replayed() {
     let folder = folder("balance-keeps");
     build(&folder, "forks", FORKS, &[]);
     let shared = SharedMemory::new(100_000);
     let (run, _) = submitted(&mut shared.connect(), &spec(&folder, "by", "forks"));
-    // Nobody is idle: it records what it came to now and then, and keeps all.
+    // Nobody is idle: the worker records its results from time to time, and keeps everything.
     let session = Session::new();
     let did = work(&mut worker(&session, "one"), Box::new(shared.connect()));
     let status = status(&mut shared.connect(), &run).expect("the accounts add up");
@@ -262,8 +262,8 @@ int main(void) {
 }
 "#;
 
-/// A worker that gives states away and keeps the rest dies at each of its operations in turn. What
-/// it kept is handed out again, and each path is explored once.
+/// A worker that shares its states dies at each of its operations in turn. What it kept is handed
+/// out again, and each path is explored once.
 #[test]
 fn a_worker_may_die_at_any_operation_while_it_shares() {
     let folder = folder("balance-deaths");
@@ -316,7 +316,7 @@ fn submitted_few(folder: &Path, shared: &SharedMemory, number: u64) -> (RunId, (
     (run.expect("it is submitted").0, ())
 }
 
-/// The paths of a run that one worker explores alone.
+/// Returns the paths of a run that one worker explores alone.
 fn paths_of_one(folder: &Path) -> BTreeSet<u64> {
     let shared = SharedMemory::new(100_000);
     let (run, ()) = submitted_few(folder, &shared, 0);
@@ -325,7 +325,7 @@ fn paths_of_one(folder: &Path) -> BTreeSet<u64> {
     paths(&mut shared.connect(), &run).expect("each path once")
 }
 
-/// The argument says which part of the program is executed; `x` is all.
+/// A program whose argument selects the part that is executed; `x` selects all.
 const PARTS: &str = r#"
 #include <everett.h>
 static volatile int sink;
@@ -350,8 +350,8 @@ int main(int count, char **words) {
 }
 "#;
 
-/// Explores a program, knowing what is covered elsewhere. Notes after how many looks each segment
-/// was covered.
+/// A supervisor that knows what is covered elsewhere. Records after how many looks each segment was
+/// covered.
 struct Watching {
     elsewhere: Vec<u8>,
     first: Vec<u64>,
@@ -406,8 +406,8 @@ fn watched(folder: &Path, word: &str, elsewhere: Vec<u8>) -> (Watching, JobResul
     (watching, result.expect("a result"))
 }
 
-/// The searcher of a worker looks for code that nobody has executed, not only for code that is new
-/// to itself; what it came to is still all that it executed itself.
+/// The searcher of a worker prefers code that nobody has executed, not only code that is new to
+/// itself. Its reported coverage is still only its own.
 #[test]
 fn searchers_keep_away_from_what_others_have_covered() {
     let folder = folder("balance-coverage");
@@ -419,7 +419,7 @@ fn searchers_keep_away_from_what_others_have_covered() {
     assert_eq!(all.part.covered, same.part.covered);
     assert_eq!(all.part.statistics.finished, same.part.statistics.finished);
     assert_eq!(all.paths.len(), same.paths.len());
-    // The last segment that only the deep part has.
+    // The last segment that only the deep part covers.
     let last = |seen: &Watching| {
         let firsts = seen.first.iter().zip(&marks);
         firsts
@@ -441,7 +441,7 @@ fn coverage_of_workers_is_that_of_one_process() {
     let (run, dir) = submitted(&mut shared.connect(), &spec);
     let status = two_workers(&shared, &run, 5);
     assert!(status.transfers > 0);
-    // What the first one covered is known to the second, which has covered nothing.
+    // The second worker knows the coverage of the first one, and has covered nothing itself.
     let parcel = Parcel::of(&spec, &session).expect("a parcel");
     let prepared = Prepared::of(&parcel, &session).expect("a program");
     let nothing = vec![0; prepared.segments()];
@@ -459,7 +459,7 @@ fn coverage_of_workers_is_that_of_one_process() {
     );
     let count = known.iter().filter(|mark| **mark != 0).count() as u64;
     assert_eq!((count, count > 20), (status.covered, true));
-    // A run of one worker alone reports the same.
+    // A run of a single worker reports the same.
     let alone = SharedMemory::new(100_000);
     let (run, _) = submitted(&mut alone.connect(), &self::spec(&folder, "alone", "forks"));
     work(&mut worker(&session, "one"), Box::new(alone.connect())).expect("it works");
@@ -468,7 +468,7 @@ fn coverage_of_workers_is_that_of_one_process() {
 }
 
 /// The lead of several workers panics, for instance because an observer does: the others leave, and
-/// the panic gets to the caller.
+/// the panic reaches the caller.
 #[test]
 fn a_panic_of_the_lead_ends_all_workers() {
     struct Panicking;
@@ -489,7 +489,7 @@ fn a_panic_of_the_lead_ends_all_workers() {
         let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
         sender.send(run.is_err()).expect("somebody waits");
     });
-    // It ends at once; who waits for ever fails here.
+    // The run ends at once; a run that waits forever fails here.
     let panicked = ended.recv_timeout(Duration::from_secs(300));
     assert_eq!(panicked, Ok(true));
     thread.join().expect("it has ended");

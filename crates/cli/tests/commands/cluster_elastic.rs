@@ -1,5 +1,5 @@
-//! Workers, brokers and machines come and go: a run that was begun on one machine goes on with the
-//! workers of a cluster, and comes back; a hundred workers die; the broker restarts.
+//! Workers, brokers and machines come and go: a run that was begun on one machine continues on a
+//! cluster, and comes back; a hundred workers die; the broker restarts.
 
 use crate::cluster::{
     CLEAN, FINDINGS, Slot, Trouble, Up, simulate, start_server, start_worker, status_of,
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// What does not depend on who explored what.
+/// Returns the results that do not depend on who explored what.
 fn reached(out: &Path) -> (Vec<String>, Vec<Value>) {
     let summary = summary(out);
     check_weights(&summary);
@@ -35,7 +35,7 @@ fn reached(out: &Path) -> (Vec<String>, Vec<Value>) {
     (endings(out), values)
 }
 
-/// Stops a run early: some of it is explored, and some is left.
+/// Stops a run early, with some of it explored and some left.
 fn stopped(spec: &RunSpec, limit: u64) {
     let spec = RunSpec {
         max_forks: Some(limit),
@@ -46,7 +46,7 @@ fn stopped(spec: &RunSpec, limit: u64) {
     assert!(!result.summary.complete && weight.pending > 0.0);
 }
 
-/// Hands a run over to two workers, and compares what it comes to with an undisturbed run.
+/// Hands a run over to two workers, and compares the result with an undisturbed run.
 fn hand_over(spec: &RunSpec, limit: u64) {
     let out = spec.out.clone().expect("a folder");
     let undisturbed = out.with_extension("whole");
@@ -170,7 +170,7 @@ fn a_run_that_was_handed_over_comes_back() {
     results(&mut broker, &handed.dir, &session, &mut Silent).expect("results");
     resume(&handed, &session, &mut Silent).expect("it goes on");
     assert_eq!(reached(&handed.dir), reached(&folder.join("whole")));
-    // It is at its end now.
+    // Now the run is at its end.
     let again = Submitted::resume(&mut broker, &handed, test_build(), &session);
     let error = again.map(|_| ()).expect_err("nothing is left").to_string();
     assert!(error.contains("nothing to resume"), "{error}");
@@ -204,8 +204,8 @@ fn resume_submits_a_run_to_a_broker() {
     assert_eq!(seen["paths"], summary(&folder.join("whole"))["paths"]);
 }
 
-/// In one run, workers die a hundred times, at any operation, while jobs are
-/// delivered twice and leases expire.
+/// In one run, workers die a hundred times, at any operation, while jobs are delivered twice and
+/// leases expire.
 #[test]
 fn a_hundred_deaths_change_nothing() {
     let folder = folder("elastic-deaths");
@@ -240,7 +240,7 @@ fn a_hundred_deaths_change_nothing() {
     assert_eq!(reached(&dir), reached(&folder.join("whole")));
 }
 
-/// The broker ends in the middle of a run, and starts again with its files. Workers wait for it.
+/// The broker ends in the middle of a run, and restarts with its files. Workers wait for it.
 #[test]
 fn a_broker_that_restarts_loses_nothing() {
     let folder = folder("elastic-broker");

@@ -1,5 +1,5 @@
-//! Limits of a whole run on several machines: they are kept by all workers together, and what they
-//! cut is not counted as explored.
+//! Limits of a whole run on several machines: all workers together keep them, and what they cut off
+//! does not count as explored.
 
 use crate::cluster::{FINDINGS, Trouble, simulate, submitted, test_build};
 use crate::common::samples::{FORKS, FORKS_PATHS};
@@ -56,7 +56,7 @@ fn paths_are_limited_for_all_workers_together() {
             assert_eq!(seen["tests"], most, "{seen:#}");
         }
     }
-    // What is left is in a checkpoint.
+    // The rest is in a checkpoint.
     everett::explore(&spec(&folder, "whole"), &Session::new(), &mut Silent).expect("a run");
     expect(everett(&folder).args(["resume", "by-20-3"]), FINDINGS);
     let resumed = folder.join("by-20-3");
@@ -127,7 +127,7 @@ fn forks_and_work_are_limited_for_all_workers_together() {
     }
 }
 
-/// Two limits at a time: what a job that is stopped by one of them has of the other is not lost.
+/// Two limits at a time: if one of them stops a job, its consumption of the other is not lost.
 #[test]
 fn the_first_of_two_limits_counts() {
     let folder = folder("cluster-two-limits");

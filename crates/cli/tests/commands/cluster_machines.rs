@@ -1,5 +1,5 @@
-//! Three machines, which are network namespaces: a broker and two workers. One of them is cut off
-//! for longer than its lease, and comes back.
+//! Three machines, simulated with network namespaces: a broker and two workers. One worker is cut
+//! off for longer than its lease, and comes back.
 
 use crate::cluster::{FINDINGS, Process, wait_for};
 use crate::common::samples::FORKS;
@@ -10,15 +10,15 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// The address of the broker as its own machine and the machines of the workers see it.
+/// The address of the broker, as seen by its own machine and by the machines of the workers.
 const BROKERS: [&str; 3] = ["127.0.0.1", "10.77.1.1", "10.77.2.1"];
 const PORT: &str = "4222";
 
-/// Machines with a cable from the first one to each of the others.
+/// Machines with a link from the first one to each of the others.
 struct Machines(String);
 
 impl Machines {
-    /// `None` if this machine may not make them.
+    /// Creates the machines; `None` if that is not permitted.
     fn new() -> Option<Machines> {
         let machines = Machines(format!("everett-{}", std::process::id()));
         for machine in 0..BROKERS.len() {
@@ -52,7 +52,7 @@ impl Machines {
         assert!(done, "ip {words:?}");
     }
 
-    /// A command on a machine.
+    /// Returns a command that runs on a machine.
     fn on(&self, machine: usize, command: &Command) -> Command {
         let mut on = Command::new("ip");
         on.args(["netns", "exec", &self.name(machine)]);
@@ -88,7 +88,7 @@ fn ip(words: &[&str]) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// The jobs that a run has explored in all and by one of its workers, and whether it is over.
+/// Returns the jobs that were explored in total and by one worker, and whether the run is over.
 fn explored(machines: &Machines, folder: &Path, by: &str) -> Option<(u64, u64, bool)> {
     let mut look = everett(folder);
     let url = format!("nats://{}:{PORT}", BROKERS[0]);
@@ -103,7 +103,7 @@ fn explored(machines: &Machines, folder: &Path, by: &str) -> Option<(u64, u64, b
 #[test]
 fn a_machine_that_was_cut_off_comes_back() {
     let Some(machines) = Machines::new() else {
-        // Only the superuser may make network namespaces.
+        // Only the superuser may create network namespaces.
         assert!(!nix::unistd::geteuid().is_root() || !ip(&["netns", "add", "everett-try"]));
         return;
     };
@@ -132,8 +132,8 @@ fn a_machine_that_was_cut_off_comes_back() {
         let output = machines.on(0, &submit).output().expect("it starts");
         output.status.success().then_some(())
     });
-    // The run has about 140 jobs. Should it be over before the machine is cut off, what it came to
-    // is compared all the same.
+    // The run has about 140 jobs. If it is over before the machine is cut off, the result is
+    // compared anyway.
     let _first = machines.worker(1, &folder);
     let has_jobs = |more_than: u64| {
         let (_, own, is_over) = explored(&machines, &folder, "machine1")?;
@@ -141,7 +141,7 @@ fn a_machine_that_was_cut_off_comes_back() {
     };
     wait_for("some jobs", || has_jobs(1));
     machines.set(0, &["link", "set", "cable1", "down"]);
-    // Longer than its lease: its job is handed out again, to itself if nobody else is there.
+    // Longer than the lease: the job is handed out again, to the same worker if it is alone.
     std::thread::sleep(Duration::from_secs(3));
     let (_, own, _) = explored(&machines, &folder, "machine1").expect("a status");
     machines.set(0, &["link", "set", "cable1", "up"]);

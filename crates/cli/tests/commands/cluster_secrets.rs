@@ -1,4 +1,4 @@
-//! Brokers that ask who somebody is, and connections that are encrypted.
+//! Brokers with authentication, and encrypted connections.
 
 use crate::cluster::{CLEAN, Process, postgres, wait_for};
 use crate::common::{build, everett, expect, folder, summary, text};
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The key of a user, which is no secret: it is for this test only.
+/// The key of a user. It is not secret, because it is for this test only.
 const USER: &str = "UAM5TFTOLQJTTPH3K55O5WXI3FHPGYTU25ZRUHNVJGEK7KYNACHXRYWD";
 const SEED: &str = "SUANKPPMM7GZL7ZYCPLHCOBER25V7YY773YMH6QUOFOPS552JM4WUVFRCI";
 const OTHER_SEED: &str = "SUAIO3FHUX5PNV2LQIIP7TZ3N4L7TX3W53MQGEIVYFIGA635OZCKEYHFLM";
@@ -21,7 +21,7 @@ int main(void) {
 }
 "#;
 
-/// A program is explored to its end over a broker, by whom the environment says.
+/// Explores a program completely over a broker, with the credentials of the environment.
 fn explore_as(folder: &Path, url: &str, variables: &[(&str, &Path)]) {
     build(folder, "few", FEW, &[]);
     let known = |arguments: &[&str]| {
@@ -37,7 +37,7 @@ fn explore_as(folder: &Path, url: &str, variables: &[(&str, &Path)]) {
     assert_eq!(summary["complete"], true, "{summary}");
 }
 
-/// What somebody else is told.
+/// Returns the error message without valid credentials.
 fn refused(folder: &Path, url: &str, variables: &[(&str, &Path)], arguments: &[&str]) -> String {
     let mut command = everett(folder);
     command.args(["status", "ab"]).args(arguments);
@@ -79,7 +79,7 @@ fn a_user_of_nats_is_known_by_a_key() {
     assert!(told.to_lowercase().contains("authorization"), "{told}");
     let told = refused(&folder, &url, &[], &[]);
     assert!(told.to_lowercase().contains("authorization"), "{told}");
-    // The file of a key is no file of credentials.
+    // A key file is not a credentials file.
     let told = refused(&folder, &url, &[], &["--nats-creds", "user.nk"]);
     assert!(
         told.contains("credentials for NATS cannot be used"),
@@ -95,8 +95,8 @@ fn openssl(dir: &Path, arguments: &str) {
     expect(&mut command, 0);
 }
 
-/// A server that accepts encrypted connections only, and its port. The port may be taken
-/// meanwhile: then another is tried.
+/// Starts a server that accepts encrypted connections only, and returns its port. If the port is
+/// taken meanwhile, another one is tried.
 fn start_postgres(dir: &Path, log: &Path) -> (Process, u16) {
     loop {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
@@ -128,7 +128,7 @@ fn start_postgres(dir: &Path, log: &Path) -> (Process, u16) {
 #[test]
 fn postgresql_is_reached_over_tls() {
     let folder = folder("cluster-tls");
-    // The name of a socket must be short.
+    // The path of a socket must be short.
     let dir = std::env::temp_dir().join(format!("everett-tls-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("a folder");
     let request = "req -newkey rsa:2048 -nodes -days 3650 -x509 -subj";
@@ -174,10 +174,10 @@ fn postgresql_is_reached_over_tls() {
     explore_as(&folder, &url, &[("EVERETT_BROKER_CA", &ca)]);
     let told = refused(&folder, &url, &[("EVERETT_BROKER_CA", &other)], &[]);
     assert!(told.contains("certificate"), "{told}");
-    // Nobody of the machine's authorities has signed it.
+    // No authority of the machine has signed the certificate.
     let told = refused(&folder, &format!("{url}?sslmode=require"), &[], &[]);
     assert!(told.contains("certificate"), "{told}");
-    // The server refuses what is not encrypted.
+    // The server refuses unencrypted connections.
     let told = refused(&folder, &url, &[], &[]);
     assert!(told.contains("pg_hba.conf"), "{told}");
     drop(server);

@@ -1,5 +1,5 @@
-//! Worlds on several machines are those of one machine: with any number of workers, under every
-//! mapping, whoever dies and whatever comes late or twice.
+//! Worlds on several machines are the same as on one machine: with any number of workers, under
+//! every state mapping, whichever workers die, and whatever messages are late or duplicated.
 
 use crate::cluster::{
     CLEAN, FINDINGS, Slot, Trouble, simulate, start_server, start_worker, status_of, submitted,
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// A scenario of an example, its programs, and keys that are set.
+/// A scenario of an example, its programs, and overridden keys.
 struct Example {
     folder: &'static str,
     file: &'static str,
@@ -24,8 +24,8 @@ struct Example {
     settings: &'static [(&'static str, &'static str)],
 }
 
-/// One with losses, one with findings, and one with several hosts, messages that
-/// come twice, restarts and a finding.
+/// One example with losses, one with findings, and one with several hosts, duplicated messages,
+/// restarts and a finding.
 const EXAMPLES: [Example; 3] = [
     Example {
         folder: "echo",
@@ -79,7 +79,7 @@ impl Example {
     }
 }
 
-/// What does not depend on who explored what.
+/// The results that do not depend on who explored what.
 #[derive(PartialEq, Debug)]
 struct Reached {
     worlds: BTreeMap<String, usize>,
@@ -87,8 +87,8 @@ struct Reached {
     figures: Vec<Value>,
 }
 
-/// What is chosen in the worlds of a run and how hosts end in them, and
-/// how many worlds look like that.
+/// Returns the choices in the worlds of a run and how hosts end in them, with the number of equal
+/// worlds.
 fn worlds(out: &Path) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for bytes in files(&out.join("tests")).into_values() {
@@ -130,7 +130,7 @@ fn reached(out: &Path) -> Reached {
     }
 }
 
-/// What `everett run` reaches.
+/// Returns what `everett run` reaches.
 fn whole(example: &Example, folder: &Path, mapping: &str) -> Reached {
     let name = format!("whole-{mapping}");
     let spec = example.spec(folder, &name, mapping);
@@ -138,7 +138,8 @@ fn whole(example: &Example, folder: &Path, mapping: &str) -> Reached {
     reached(&folder.join(name))
 }
 
-/// Any number of workers reaches what one machine does. Returns how many states moved.
+/// Checks that any number of workers reaches the same as one machine. Returns how many states
+/// moved.
 fn reach_with_workers(example: &Example, name: &str) -> u64 {
     let folder = folder(name);
     example.build(&folder);
@@ -203,7 +204,7 @@ fn deaths_and_disorder_change_no_world() {
     }
 }
 
-/// Two hosts whose connection may be cut at eleven times: more worlds than begin at a time.
+/// Two hosts whose connection may be cut at eleven times: more worlds than can begin at once.
 fn cuts() -> String {
     let mut text =
         "[host.one]\nprogram = \"./one\"\n\n[host.two]\nprogram = \"./two\"\n".to_owned();
@@ -232,7 +233,7 @@ fn worlds_that_have_not_begun_are_handed_over() {
             ..EXAMPLES[0]
         };
         let whole = whole(&example, &folder, "sds");
-        // A world with a finding does not come to its end.
+        // A world with a finding does not reach its end.
         let is_clean = name == "ends";
         let ended = if is_clean { 2048 } else { 0 };
         assert_eq!(whole.figures[1], ended);
@@ -279,7 +280,7 @@ fn a_cancelled_run_of_worlds_can_be_finished_on_one_machine() {
     assert!(left > 1);
     expect(everett(&folder).args(["resume", "by"]), FINDINGS);
     let mut resumed = reached(&folder.join("by"));
-    // Findings of the second part are listed behind those of the first.
+    // Findings of the second part are listed after those of the first.
     resumed.findings.sort();
     assert_eq!(resumed, whole);
 }
@@ -302,7 +303,7 @@ fn worlds_are_limited_for_all_workers_together() {
         };
         let (status, _) = simulate(&shared, &run, workers, most, trouble);
         assert_eq!(status.limit(), Some("max-paths"));
-        // A step may end several worlds.
+        // One step may end several worlds.
         assert!((most..2 * most + 8).contains(&status.work.paths));
         let mut broker = shared.connect();
         results(&mut broker, &dir, &Session::new(), &mut Silent).expect("results");
@@ -317,8 +318,8 @@ fn worlds_are_limited_for_all_workers_together() {
     assert_eq!(reached(&folder.join("by-30")), whole);
 }
 
-/// Without `--all-tests`, there are tests that execute all that the
-/// worlds do, and each ends as it says.
+/// Without `--all-tests`, the written tests cover everything that the worlds cover, and each ends
+/// as recorded.
 #[test]
 fn tests_of_worlds_execute_what_the_worlds_do() {
     let (folder, example) = (folder("cluster-worlds-tests"), &EXAMPLES[2]);
@@ -345,7 +346,7 @@ fn tests_of_worlds_execute_what_the_worlds_do() {
     assert!(!text(&coverage).is_empty());
 }
 
-/// Weights that add up are not enough: a job with the results of another one is noticed.
+/// A sum of weights is not enough: a job with the results of another one is noticed.
 #[test]
 fn a_world_that_was_explored_twice_is_refused() {
     let (folder, example) = (folder("cluster-worlds-twice"), &EXAMPLES[2]);
@@ -379,7 +380,7 @@ fn a_world_that_was_explored_twice_is_refused() {
     }
 }
 
-/// What the program of the scenario below reads.
+/// The program of the scenario below.
 const READER: &str = r#"
 #include <everett.h>
 #include <fcntl.h>
@@ -402,7 +403,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Files of a scenario go with it: workers need no file of the machine that submitted it.
+/// Files of a scenario are submitted with it: workers need no file of the submitting machine.
 #[test]
 fn files_of_a_scenario_go_with_it() {
     let folder = folder("cluster-worlds-files");
@@ -448,7 +449,7 @@ fn files_of_a_scenario_go_with_it() {
     let mut broker = shared.connect();
     results(&mut broker, &dir, &Session::new(), &mut Silent).expect("results");
     assert_eq!(reached(&dir), whole);
-    // What has changed since is noticed.
+    // A change since the submission is noticed.
     fs::write(here.join("data/two"), "another").expect("a file");
     let changed = results(&mut broker, &dir, &Session::new(), &mut Silent);
     assert!(matches!(changed, Err(Error::ProgramChanged)));
@@ -512,7 +513,7 @@ fn live_peers_and_time_limits_are_refused() {
     assert!(message.contains("`max_time`"), "{message}");
 }
 
-/// A broker with a run under the name `bad`, with a changed manifest, and its first job.
+/// Creates a broker with a run named `bad`, with a changed manifest, and its first job.
 fn hostile(manifest: &Value, objects: &[Vec<u8>], states: &[u8]) -> (SharedMemory, Ticket) {
     let shared = SharedMemory::new(1000);
     let mut broker = shared.connect();
@@ -529,7 +530,7 @@ fn hostile(manifest: &Value, objects: &[Vec<u8>], states: &[u8]) -> (SharedMemor
     (shared, ticket)
 }
 
-/// What a worker says to the only job of a broker.
+/// Returns a worker's answer to the only job of a broker.
 fn failure(shared: &SharedMemory, ticket: &Ticket) -> Option<String> {
     let session = Session::new();
     let mut slot = Slot::new(shared, &session, 0);
@@ -542,7 +543,7 @@ fn failure(shared: &SharedMemory, ticket: &Ticket) -> Option<String> {
     outcome["failure"].as_str().map(str::to_owned)
 }
 
-/// A run that was submitted honestly: its manifest and its objects.
+/// Returns the manifest and the objects of a run that was submitted honestly.
 fn honest(example: &Example, folder: &Path) -> (Value, Vec<Vec<u8>>) {
     let shared = SharedMemory::new(1000);
     let mut broker = shared.connect();
@@ -569,7 +570,7 @@ fn hostile_scenarios_are_refused() {
     let beginning = pack_states(&States::beginning(true)).expect("bytes");
     let (shared, ticket) = hostile(&manifest, &objects, &beginning);
     assert_eq!(failure(&shared, &ticket), None);
-    // The scenario names files of the worker's machine, which the job does not have.
+    // The scenario names files of the worker's machine that the job does not contain.
     let text = fs::read_to_string(folder.join(example.file)).expect("a scenario");
     let program = |path: &str| text.replace("./server", path).into_bytes();
     let mount = text.replace(
@@ -627,7 +628,7 @@ fn hostile_scenarios_are_refused() {
     }
 }
 
-/// A job of worlds with the value at a place replaced.
+/// Returns a job of worlds with the value at a place replaced.
 fn changed(states: &[u8], pointer: &str, value: &Value) -> Option<Vec<u8>> {
     let Ok(States::Worlds(worlds)) = unpack_states(states) else {
         panic!("these are no worlds");
@@ -638,7 +639,7 @@ fn changed(states: &[u8], pointer: &str, value: &Value) -> Option<Vec<u8>> {
     Some(pack_states(&States::Worlds(worlds)).expect("bytes"))
 }
 
-/// Whatever stands in a job of worlds, a worker refuses it or explores something of its weight.
+/// Whatever a job of worlds contains, a worker refuses it or explores something of its weight.
 #[test]
 fn damaged_worlds_are_no_end_of_a_worker() {
     let (folder, example) = (folder("cluster-worlds-damaged"), &EXAMPLES[0]);
@@ -743,7 +744,7 @@ fn a_killed_worker_costs_no_world_over_nats() {
     wait_for("a job", || explored(2));
     let _other = start_worker(&folder, &url, "other");
     wait_for("more jobs", || explored(5));
-    // SIGKILL: it says nothing to anybody.
+    // SIGKILL: the worker cannot tell anybody.
     drop(killed);
     let _instead = start_worker(&folder, &url, "instead");
     let mut watch = everett(&folder);

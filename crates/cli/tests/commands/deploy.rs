@@ -1,4 +1,4 @@
-//! What is under `deploy/`: linters find nothing, and it names what there is.
+//! The files under `deploy/`: linters find nothing, and the files refer to things that exist.
 
 use crate::common::{everett, expect, folder, text};
 use std::fs;
@@ -20,7 +20,7 @@ fn linters_find_nothing() {
     expect(yaml.current_dir(root()), 0);
 }
 
-/// The words of commands in the manifests are options of `everett worker`.
+/// The command words in the manifests are options of `everett worker`.
 #[test]
 fn workers_know_their_options() {
     let help = text(&expect(
@@ -43,7 +43,7 @@ fn workers_know_their_options() {
     assert!(seen >= 6, "{seen} options");
 }
 
-/// The image is built from files that are there, by a compiler that is new enough.
+/// The image is built from files that exist, by a compiler that is new enough.
 #[test]
 fn the_image_is_built_by_a_compiler_that_is_new_enough() {
     let text = fs::read_to_string(root().join("deploy/Containerfile")).expect("a file");

@@ -1,5 +1,5 @@
-//! The folder of a run: one run at a time writes to it, and a full
-//! disk loses as little as possible.
+//! The folder of a run: one run at a time writes to it, and a full disk loses as little as
+//! possible.
 
 use crate::common::samples::{FORKS, WORDS};
 use crate::common::{build, everett, expect, folder, summary, text};
@@ -14,13 +14,13 @@ fn a_folder_is_locked_while_a_run_writes_to_it() {
     fs::create_dir(&out).expect("a folder");
     let run = ["run", "--out", "out", "./words", "--sym-stdin", "2"];
     {
-        // As another run does it.
+        // The lock of another run.
         let other = File::open(&out).expect("the folder");
         other.try_lock().expect("nobody has it");
         let said = text(&expect(everett(&folder).args(run), 2));
         assert!(said.contains("another run is writing to it"), "{said}");
     }
-    // The lock went with its file, as it goes with a process that is killed.
+    // The lock is released when its file is closed, as when a process is killed.
     expect(everett(&folder).args(run), 0);
     let other = File::open(&out).expect("the folder");
     other.try_lock().expect("the run has ended");
@@ -32,14 +32,14 @@ fn a_folder_is_locked_while_a_run_writes_to_it() {
 fn a_full_disk_leaves_summary_and_findings() {
     let folder = folder("disk-full");
     build(&folder, "forks", FORKS, &["-g"]);
-    // Writing to this device fails as on a full disk, without one.
+    // Writing to this device fails as on a full disk.
     let full = "/dev/full";
     let out = folder.join("out");
     for dir in ["tests", "findings/0001"] {
         fs::create_dir_all(out.join(dir)).expect("a folder");
     }
     symlink(full, out.join("tests/000001.trace")).expect("a link");
-    // A finding is one, whatever happens besides.
+    // A finding is reported, whatever else happens.
     let output = expect(everett(&folder).args(["run", "--out", "out", "./forks"]), 1);
     let said = text(&output);
     assert!(said.contains("not all results could be written"), "{said}");
@@ -66,7 +66,7 @@ fn a_full_disk_leaves_summary_and_findings() {
         );
     }
     expect(everett(&folder).args(["replay", "out/findings/0001"]), 0);
-    // There was space in the reserve for what could not be written at first.
+    // The reserve had space for what could not be written at first.
     let test = out.join("tests/000001.trace");
     let metadata = fs::symlink_metadata(&test).expect("a test");
     assert!(metadata.is_file() && metadata.len() > 0);
@@ -111,7 +111,7 @@ fn a_checkpoint_that_cannot_be_written_is_not_promised() {
         said.contains("a resumed run starts again from the beginning"),
         "{said}"
     );
-    // What was said is what happens.
+    // The announced behaviour is the real one.
     expect(everett(&folder).args(["resume", "out"]), 0);
     expect(&mut run("whole", "1000"), 0);
     let [resumed, whole] = ["out", "whole"].map(|out| summary(&folder.join(out)));

@@ -10,10 +10,10 @@ const FINDINGS: i32 = 1;
 const FAILED: i32 = 2;
 const INTERRUPTED: i32 = 3;
 
-/// Ends in many ways, by its argument.
+/// A program that ends in many ways, selected by its argument.
 const ODD: &str = include_str!("../common/odd.c");
 
-/// Has so many paths that it is never at its end.
+/// A program with so many paths that its exploration never ends.
 const ENDLESS: &str = r#"
 #include <unistd.h>
 int main(void) {
@@ -37,8 +37,8 @@ int main(int argc, char **argv) {
     return 0;
 }"#;
 
-/// Runs Everett with these words, which must end with a code. The
-/// program and its arguments come last.
+/// Runs Everett with these words, and checks the exit code. The program and its arguments come
+/// last.
 fn check(folder: &Path, words: &str, code: i32) {
     let output = everett(folder)
         .args(words.split_whitespace())
@@ -196,8 +196,8 @@ fn interrupts() {
     interrupted("native --runs 1000000 --out many ./odd", "many", 1);
 }
 
-/// Two interrupts while a checkpoint is written end the run at once,
-/// and the checkpoint before stays.
+/// Two interrupts during the writing of a checkpoint end the run at once, and the previous
+/// checkpoint stays.
 #[test]
 fn a_second_interrupt_leaves_the_last_checkpoint() {
     let folder = folder("codes-twice");
@@ -206,7 +206,7 @@ fn a_second_interrupt_leaves_the_last_checkpoint() {
     check(&folder, run, CLEAN);
     let checkpoint = || fs::read(folder.join("run/checkpoint.json")).expect("a checkpoint");
     let good = checkpoint();
-    // Nobody reads from it, so writing the next checkpoint never comes to its end.
+    // Nobody reads from this pipe, so writing the next checkpoint never ends.
     let stuck = folder.join("run/checkpoint.json.new");
     expect(Command::new("mkfifo").arg(&stuck), CLEAN);
     let mut resume = everett(&folder);
@@ -219,7 +219,7 @@ fn a_second_interrupt_leaves_the_last_checkpoint() {
     assert_ne!(checkpoint(), good);
 }
 
-/// The exit code of a command that is interrupted twice as soon as a file is there.
+/// Returns the exit code of a command that is interrupted twice as soon as a file exists.
 fn interrupted_twice(mut command: Command, file: &Path) -> Option<i32> {
     let mut child = command.stdin(Stdio::null()).spawn().expect("it starts");
     while !file.exists() {
@@ -233,7 +233,7 @@ fn interrupted_twice(mut command: Command, file: &Path) -> Option<i32> {
     child.wait().expect("a child").code()
 }
 
-/// A finding counts more than an interrupt, also where a second one ends the run at once.
+/// A finding takes precedence over an interrupt, even if a second interrupt ends the run at once.
 #[test]
 fn a_second_interrupt_does_not_hide_findings() {
     const ABORTS: &str = r#"
@@ -251,7 +251,7 @@ fn a_second_interrupt_does_not_hide_findings() {
     let folder = folder("codes-twice-found");
     build(&folder, "aborts", ABORTS, &[]);
     fs::create_dir(folder.join("run")).expect("a folder");
-    // Writing a checkpoint never comes to its end, so the run does not end at the first interrupt.
+    // Writing a checkpoint never ends, so the run does not end at the first interrupt.
     expect(
         Command::new("mkfifo").arg(folder.join("run/checkpoint.json.new")),
         CLEAN,

@@ -4,7 +4,7 @@ use crate::fault_search::{Place, outcome};
 use serde_json::Value;
 use std::process::Command;
 
-/// A server that believes the length in its requests, and answers with a sum.
+/// A server that trusts the length in its requests, and answers with a sum.
 const SERVER: &str = r#"
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ fn place(protocol: &str) -> Place {
     place
 }
 
-/// Two tests at a time use the same ports if each has a network of its own.
+/// Returns the number of parallel tests: two, on the same ports, if each can have its own network.
 fn jobs() -> &'static str {
     let has_networks = Command::new("unshare").args(["-n", "true"]).status();
     match has_networks.is_ok_and(|status| status.success()) {
@@ -116,15 +116,15 @@ fn check(protocol: &str, summary: &Value) {
             "{protocol} {scenario}"
         );
     };
-    // Message 0 is no message.
+    // There is no message 0.
     expect("message 0 offset 0 mask 128", "passed");
-    // The length has its highest bit.
+    // The length gets its highest bit.
     expect("message 1 offset 0 mask 128", "crashed");
     expect("message 2 offset 0 mask 128", "crashed");
     expect("message 1 offset 1 mask 1", "failed");
     expect("message 2 offset 1 mask 128", "failed");
     expect("message 1 direction to-client", "failed");
-    // The byte has this value anyway.
+    // The byte already has this value.
     expect("message 1 offset 1 value 10", "passed");
     let results = summary["results"].as_array().unwrap();
     let injected = results.iter().filter(|one| one["injected"] == true);
@@ -152,7 +152,7 @@ fn bytes_of_datagrams_are_changed() {
     check("udp", &summary);
 }
 
-/// The name of the folder of a scenario.
+/// Returns the name of a scenario's folder.
 fn outcome_name(summary: &Value, scenario: &str) -> String {
     let results = summary["results"].as_array().unwrap();
     let found = results.iter().find(|result| result["scenario"] == scenario);

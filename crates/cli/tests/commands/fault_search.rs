@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A folder for one test, with files. It is gone with the test.
+/// A folder with files for one test, removed at its end.
 pub(crate) struct Place(std::path::PathBuf);
 
 impl Place {
@@ -21,7 +21,7 @@ impl Place {
         Place(path)
     }
 
-    /// Builds a program of C.
+    /// Builds a C program.
     pub(crate) fn build(&self, program: &str, flags: &[&str]) {
         let source = self.0.join(format!("{program}.c"));
         let made = Command::new("cc")
@@ -43,7 +43,7 @@ impl Place {
             .unwrap()
     }
 
-    /// Runs a search with results in a folder.
+    /// Runs a search that writes its results to a folder.
     pub(crate) fn run(&self, out: &str, args: &[&str]) -> Value {
         let all = [&["run", "s.toml", "--out", out], args].concat();
         let output = self.faults(&all);
@@ -68,7 +68,7 @@ impl Drop for Place {
     }
 }
 
-/// The outcome of a scenario.
+/// Returns the outcome of a scenario.
 pub(crate) fn outcome<'s>(summary: &'s Value, scenario: &str) -> &'s str {
     let results = summary["results"].as_array().unwrap();
     let found = results.iter().find(|result| result["scenario"] == scenario);
@@ -129,7 +129,7 @@ fn failures_of_libc_functions_are_found_and_replayed() {
     assert_eq!(outcome(&summary, "function open callNumber 2"), "passed");
     assert_eq!(summary["failures"], 4);
     assert_eq!(summary["clusters"], 4);
-    // Nothing but the results is left; the file that the program makes is gone.
+    // Only the results are left; the file that the program creates is gone.
     let after: Vec<String> = place
         .names()
         .into_iter()
@@ -166,7 +166,7 @@ fn failures_of_libc_functions_are_found_and_replayed() {
             );
         }
     }
-    // The same with another number of jobs, and a search that is stopped goes on.
+    // Another number of jobs gives the same results, and a stopped search continues.
     let jobs = place.run("out2", &["--jobs", "2"]);
     assert_eq!(jobs["results"], summary["results"]);
     place.run("out3", &["--runs", "5"]);
@@ -186,7 +186,7 @@ fn failures_of_libc_functions_are_found_and_replayed() {
     );
 }
 
-/// A static program, whose child counts its own calls, too.
+/// A static program whose child also counts its own calls.
 const CALLS: &str = r#"
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -258,8 +258,7 @@ esac
 
 #[test]
 fn no_program_can_stop_the_search_or_change_the_machine() {
-    // All that ends does so by itself, or is ended at a limit of
-    // processes or output, or never ends.
+    // These tests end by themselves, are ended at a limit of processes or output, or never end.
     let text = "space = \"kind : { parent, flood, disk, forks, outside, words };\"\ninjector = \"script\"\n\
                 test = \"sh ./harmful.sh\"\nrepetitions = 1\n[limits]\ntimeout = \"100s\"\noutput = \"64K\"\n\
                 disk = \"8M\"\nprocesses = 60\n";
@@ -312,7 +311,7 @@ fn mistakes_are_told_before_anything_is_run() {
     }
 }
 
-/// Crashes at the first malloc, hangs where reading fails for ever, and lives with one failed read.
+/// Crashes at the first malloc, hangs if reading fails forever, and survives one failed read.
 const RETRIES: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -324,7 +323,7 @@ int main(void) {
 }
 "#;
 
-/// A search on `retries` with a space.
+/// Returns a search file for `retries` with this space.
 fn retries(injector: &str, space: &str) -> String {
     format!(
         "space = \"{space}\"\ninjector = \"{injector}\"\nprogram = \"retries\"\ntest = \"./retries\"\n\
@@ -338,7 +337,7 @@ fn hangs_are_no_crashes_and_faults_from_a_call_on_show_them() {
     for injector in ["preload", "ptrace"] {
         let space =
             "function : { read } errno : { EINTR } callNumber : [1,1] persistent : { no, yes };";
-        // The loader of a dynamic program reads, too.
+        // The loader of a dynamic program also reads.
         let flags: &[&str] = if injector == "ptrace" {
             &["-static"]
         } else {
@@ -357,7 +356,7 @@ fn hangs_are_no_crashes_and_faults_from_a_call_on_show_them() {
         assert_eq!(summary["hangs"], 1);
         assert_eq!(summary["crashes"], u64::from(injector == "preload"));
         assert_eq!(summary["scenarios_injected"], summary["scenarios_run"]);
-        // What is known at the end only is in the folders of scenarios, too.
+        // What is known only at the end is also in the folders of scenarios.
         for result in summary["results"].as_array().unwrap() {
             let name = result["name"].as_str().unwrap();
             let file = place
@@ -369,7 +368,7 @@ fn hangs_are_no_crashes_and_faults_from_a_call_on_show_them() {
             let own: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
             assert_eq!(own, *result);
         }
-        // The hang took its time.
+        // The hang lasted until the time limit.
         let junit = fs::read_to_string(place.0.join(injector).join("junit.xml")).unwrap();
         let case = junit
             .lines()
@@ -405,7 +404,7 @@ fn a_search_that_injects_nothing_has_not_passed() {
         let junit = fs::read_to_string(place.0.join(out).join("junit.xml")).unwrap();
         assert!(junit.contains("<skipped"), "{junit}");
     }
-    // Where no call is to fail, nothing is missing.
+    // If no call is to fail, no fault is missing.
     let none = retries("preload", "function : { malloc } callNumber : [0,0];");
     fs::write(place.0.join("s.toml"), none).unwrap();
     let output = place.faults(&["run", "s.toml", "--out", "none"]);
@@ -428,8 +427,8 @@ fn scripts_run_without_faults_first() {
         assert!(said.contains("the test fails without any fault"), "{said}");
         assert!(said.contains("EVERETT_FAULT_FREE=1"), "{said}");
     }
-    // The run without faults has no arguments and empty attributes; the
-    // others have no EVERETT_FAULT_FREE.
+    // The run without faults has no arguments and empty attributes; the others have no
+    // EVERETT_FAULT_FREE.
     let good = "if [ -n \"$EVERETT_FAULT_FREE\" ]; then \
                 [ $# = 0 ] && [ -z {clients} ] && [ \"${EVERETT_FAULT_CLIENTS-unset}\" = \"\" ]; \
                 else [ \"$*\" != \"clients 20\" ]; fi; : $@";
@@ -447,7 +446,7 @@ fn results_are_kept_and_foreign_folders_are_refused() {
     let place = Place::new("kept", &[("s.toml", text)]);
     let whole = place.run("out", &["--search", "exhaustive", "--runs", "7"]);
     assert_eq!(whole["scenarios_run"], 7);
-    // Fewer runs, or a target that is reached, drop nothing.
+    // A lower limit of runs, or a reached target, drops no results.
     let fewer = place.run("out", &["--search", "exhaustive", "--runs", "3"]);
     assert_eq!(fewer["results"], whole["results"]);
     fs::create_dir(place.0.join("mine")).unwrap();
@@ -460,14 +459,14 @@ fn results_are_kept_and_foreign_folders_are_refused() {
         "{said}"
     );
     assert_eq!(fs::read_dir(place.0.join("mine")).unwrap().count(), 1);
-    // Another search is refused, and what replays need stays.
+    // Another search is refused, and the files that replays need stay.
     let before = fs::read(place.0.join("out/search.json")).unwrap();
     let output = place.faults(&["run", "s.toml", "--out", "out", "--seed", "5"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(fs::read(place.0.join("out/search.json")).unwrap(), before);
 }
 
-/// Takes memory until it is ended; without a fault, none.
+/// Takes memory until it is killed; without a fault, none.
 const EATER: &str = r#"
 #include <stdlib.h>
 #include <string.h>
@@ -495,7 +494,7 @@ fn a_test_that_takes_too_much_memory_is_ended_and_said() {
 fn scripts_of_failures_replay_in_isolation() {
     let text =
         "space = \"n : [1,1];\"\ninjector = \"script\"\ntest = \"sh ./t.sh\"\nrepetitions = 1\n";
-    // What it writes, and where, shows whether it was isolated.
+    // What the test writes, and where, shows whether it was isolated.
     let test = "[ $# = 0 ] && exit 0\n\
                 echo x >>\"$EVERETT_FOLDER/../kept-log\"\necho x >\"$EVERETT_FOLDER/made\"\nexit 3\n";
     let place = Place::new("isolated", &[("t.sh", test), ("s.toml", text)]);
@@ -526,7 +525,7 @@ fn scripts_of_failures_replay_in_isolation() {
     assert_eq!(fs::read_dir(&other).unwrap().count(), 0);
     let (code, said) = run(&[], "/no/everett");
     assert!(code == Some(2) && said.contains("set EVERETT"), "{said}");
-    // Without Everett only where that is asked for; the folder is a copy then.
+    // Without Everett, the script runs only on request (`--plain`); then the folder is a copy.
     let (code, said) = run(&["--plain"], "/no/everett");
     assert!(
         code == Some(0) && said.contains("warning: no isolation"),
@@ -548,7 +547,7 @@ fn an_interrupted_search_with_failures_ends_with_1() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    // The first failure is told; what follows must be read, or the search would wait.
+    // The first failure is printed. The rest must be read, or the search would block.
     let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     std::io::BufRead::read_line(&mut said, &mut line).unwrap();
@@ -568,14 +567,14 @@ fn an_interrupted_search_with_failures_ends_with_1() {
     assert_eq!(summary["is_interrupted"], true);
 }
 
-/// A pipe whose reader has ended.
+/// Returns a pipe whose reader has ended.
 fn closed() -> std::process::Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     writer.into()
 }
 
-/// A disk that is full.
+/// Returns a full disk.
 fn full() -> std::process::Stdio {
     fs::OpenOptions::new()
         .write(true)
@@ -618,8 +617,7 @@ fn commands_whose_output_nobody_reads_do_their_work() {
     }
 }
 
-/// A folder that has mounts below it, as /tmp may have, can be written to by tests
-/// all the same, and nothing stays.
+/// Tests can write to a folder with mounts below it, as /tmp may be, and nothing persists.
 #[test]
 fn folders_with_mounts_below_them_are_written_to() {
     let place = Place::new("mounts", &[]);

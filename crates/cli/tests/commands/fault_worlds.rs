@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Stores what it gets in a file and answers. Where a file cannot be opened the second time, it
-/// writes to a null pointer; where a write fails, it answers as if it had not.
+/// Stores each byte in a file and answers. If a file cannot be opened the second time, it writes to
+/// a null pointer; if a write fails, it answers as if it had succeeded.
 const SERVER: &str = r#"
 #include <everett.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ int main(void) {
 }
 "#;
 
-/// Sends three bytes; a byte that is not answered is an error.
+/// Sends three bytes; a byte without an answer is an error.
 const CLIENT: &str = r#"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -112,7 +112,7 @@ fn search(folder: &Path, out: &str, more: &[&str]) -> Value {
     summary(&folder.join(out))
 }
 
-/// How a scenario ended.
+/// Returns how a scenario ended.
 fn outcome<'s>(summary: &'s Value, scenario: &str) -> &'s Value {
     let mut all = summary["results"].as_array().expect("a list").iter();
     all.find(|one| one["scenario"] == scenario)
@@ -145,7 +145,7 @@ fn faults_of_calls_and_packets_are_in_one_space() {
     }
     let lost = outcome(&all, "host client fault lost packet 2");
     assert_eq!(lost["why"][0], "exit 3", "{lost}");
-    // The worst of a cluster stands for it: failures of one call at one place are one.
+    // Failures of one call at one place form one cluster.
     assert!(all["clusters"].as_u64() <= Some(6), "{all}");
 }
 
@@ -195,7 +195,7 @@ fn the_space_of_a_world_is_what_can_go_wrong_in_it() {
     fs::write(folder.join("search.toml"), file).expect("written");
     let all = search(&folder, "out", &[]);
     assert_eq!(all["is_complete"], true);
-    // What was counted happens.
+    // Counted faults do happen.
     assert_eq!(all["scenarios_injected"], all["scenarios_total"], "{all}");
     let oom = outcome(&all, "host server function malloc errno ENOMEM number 2");
     assert_eq!(oom["outcome"], "passed", "{oom}");
@@ -255,9 +255,9 @@ fn mistakes_in_searches_of_worlds_are_told() {
     }
 }
 
-/// Reads a file of ten bytes and sends one byte to its peer, which waits for it. If there is
-/// no file, it takes memory without end; if there is no socket, it sleeps without end; if it
-/// reads too little, it exits with 4.
+/// Reads a file of ten bytes and sends one byte to its peer, which waits for it. Without the file,
+/// it takes memory without end; without a socket, it sleeps without end; after a short read, it
+/// exits with 4.
 const SENDER: &str = r#"
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -309,7 +309,7 @@ fn place_of_sender(name: &str, expect: &str, space: &str) -> std::path::PathBuf 
 
 #[test]
 fn hosts_wait_for_ever_only_in_worlds_that_are_over() {
-    // The sender meets a limit: nobody knows how long its peer would have waited.
+    // The sender reaches a limit, so it is unknown how long its peer would have waited.
     let space = "host : {sender} function : {open} errno : {EMFILE} ;";
     let folder = place_of_sender("faults-world-limit", "expect = \"exit 0\"", space);
     let all = search(&folder, "out", &[]);
@@ -323,7 +323,7 @@ fn hosts_wait_for_ever_only_in_worlds_that_are_over() {
         let trace = folder.join("out/scenarios/000001").join(trace);
         assert!(!trace.exists(), "{}", trace.display());
     }
-    // It sends nothing that arrives: its peer, which ends otherwise, waits for ever.
+    // Nothing that it sends arrives: its peer, which otherwise ends, waits forever.
     let space = "fault : {lost} packet : {1, 2} ;";
     let folder = place_of_sender("faults-world-stuck", "", space);
     let all = search(&folder, "out", &[]);
@@ -394,7 +394,7 @@ fn mistakes_in_profiles_of_worlds_are_told() {
     assert_eq!(told.matches("No such file").count(), 1, "{told}");
 }
 
-/// Recovers from a write that fails, unless its input has a certain byte.
+/// Recovers from a failed write, unless its input has a certain byte.
 const RECOVERS: &str = r#"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -435,14 +435,14 @@ fn scenarios_are_explored_with_symbolic_inputs() {
     fs::write(folder.join("world.toml"), RECOVERING_WORLD).expect("written");
     fs::write(folder.join("search.toml"), RECOVERING_SEARCH).expect("written");
     let run = ["faults", "run", "search.toml", "--out", "out"];
-    // No input that a run happens to have crashes.
+    // No input that a concrete run has leads to a crash.
     expect(everett(&folder).args(run), 0);
     let out = expect(everett(&folder).args(run).args(["--explore", "5"]), 1);
     assert!(text(&out).contains("abort"), "{}", text(&out));
     let summary = summary(&folder.join("out"));
     assert_eq!(summary["failures"], 0, "{summary}");
     let explored = summary["explored"].as_array().expect("a list");
-    // Both writes are injection points; the third and none never happen.
+    // Both writes are injection points; a third write and write 0 never happen.
     assert_eq!(explored.len(), 2, "{summary}");
     let found: Vec<usize> = explored
         .iter()
@@ -493,8 +493,9 @@ fn lines_of_worlds_are_covered() {
             0,
         );
         let summary = summary(&folder.join(&out));
-        // Without faults all lines but the three of the recovery and that of a short input; with
-        // them two of these more: the condition, and the return. The program ends there.
+        // Without faults, all lines are covered except the three of the recovery and the one for a
+        // short input. With faults, two more are: the condition and the return, where the program
+        // ends.
         assert_eq!(summary["lines_covered"][1], 11, "{summary}");
         assert_eq!(summary["lines_covered"][0], 9, "{summary}");
         let first = outcome(&summary, "host node function write errno EIO number 1");

@@ -1,5 +1,5 @@
-//! What findings say, so that they can be checked: values, places, injected
-//! failures, and what confirmed them.
+//! The details of findings that make them verifiable: values, places, injected failures, and what
+//! confirmed them.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use std::fs;
@@ -71,7 +71,7 @@ fn an_invariant_shows_the_values_and_the_lines_that_set_them() {
             .join("out")
             .join(entry["dir"].as_str().expect("a folder"));
         let text = fs::read_to_string(dir.join("finding.txt")).expect("a text");
-        // What is noticed when programs have ended points into them, not into libraries.
+        // Findings at the end of programs point into them, not into libraries.
         assert_eq!(entry["function"], "main", "{at}: {text}");
         let file = entry["file"].as_str().expect("a file");
         assert!(file.ends_with("shows.c"), "{at}: {text}");
@@ -97,7 +97,7 @@ fn an_invariant_shows_the_values_and_the_lines_that_set_them() {
     }
 }
 
-/// A copy that does not expect that there is no memory.
+/// A copy that does not handle a failed allocation.
 const COPIES: &str = r#"
 #include <stdlib.h>
 #include <unistd.h>
@@ -140,7 +140,7 @@ fn injected_failures_say_where_and_can_be_left_out() {
     let faults = &summary(&folder.join("others"))["faults"];
     assert!(faults.get("write:EIO").is_some(), "{faults}");
     assert!(faults.get("malloc:ENOMEM").is_none(), "{faults}");
-    // Scenarios take the same.
+    // Scenarios accept the same.
     let scenario =
         "[host.a]\nprogram = \"./copies\"\nfaults = 1\nfault_calls = [\"*\", \"!malloc\"]\n";
     fs::write(folder.join("world.toml"), scenario).expect("a scenario");
@@ -152,7 +152,7 @@ fn injected_failures_say_where_and_can_be_left_out() {
     assert!(said.contains("\"raed\" is not a system call"), "{said}");
 }
 
-/// Allocates in several places; Rust aborts at each of them where there is no memory.
+/// Allocates in several places; Rust aborts at each of them if an allocation fails.
 const ALLOCATES: &str = r#"
 fn main() {
     let one = vec![1u8; 100];
@@ -190,7 +190,7 @@ fn rust_without_memory_is_one_finding() {
     );
 }
 
-/// Writes behind the end of a block, which only a checked build notices.
+/// Writes past the end of a block, which only a checked build notices.
 const SURVIVED: &str = r#"
 #include <stdlib.h>
 int main(int argc, char **argv) {
@@ -229,7 +229,7 @@ fn a_run_does_not_install_the_toolchain_to_confirm() {
         reason.contains("the toolchain is not installed"),
         "{reason}"
     );
-    // A build that is there already is used.
+    // An existing build is reused.
     expect(everett(&folder).args(["confirm", "without"]), 0);
     let entry = run("with");
     assert_eq!(entry["confirmed"], "confirmed", "{entry}");

@@ -1,5 +1,5 @@
-//! `everett harden`: builds with chosen checks compute the same as the program,
-//! and stop where something is wrong.
+//! `everett harden`: builds with selected checks compute the same as the program, and stop at
+//! errors.
 
 use crate::common::{build, everett, expect, folder};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn run(folder: &Path, program: &str, input: &str) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
-/// The first steps, without a workload.
+/// Runs the first steps, without a workload.
 fn estimate(folder: &Path, program: &str) -> usize {
     for step in ["instrument", "atoms", "estimate"] {
         expect(everett(folder).args(["harden", step, program]), 0);
@@ -52,7 +52,7 @@ fn activate(folder: &Path, program: &str, kept: &[usize], output: &str) {
     );
 }
 
-/// Whatever can confuse a runtime: threads, fork, signals that longjmp away,
+/// A program with everything that can confuse a runtime: threads, fork, signals that longjmp away,
 /// callbacks, variable frames, large blocks.
 const VARIED: &str = include_str!("../../../../tests/harden/varied.c");
 
@@ -82,7 +82,7 @@ fn any_selection_computes_the_same(folder: &Path, program: &str, input: &str, se
     assert!(atoms > 10, "{atoms}");
     for seed in 0..selections {
         let mut numbers = Numbers(seed);
-        // From none to all.
+        // From no checks to all.
         let kept: Vec<usize> = (0..atoms)
             .filter(|_| numbers.next() % (selections - 1) < seed)
             .collect();
@@ -117,15 +117,15 @@ fn exceptions_are_the_same_with_any_selection() {
     fs::write(folder.join("cxx.cc"), CXX).unwrap();
     let flags = ["c++", "-std=c++17", "-O1", "-g", "-o", "cxx", "cxx.cc"];
     expect(everett(&folder).args(flags), 0);
-    // Programs of C++ take long to link.
+    // C++ programs take long to link.
     any_selection_computes_the_same(&folder, "cxx", "", 3);
 }
 
-/// A server with a hot command, and rare ones with mistakes after the vulnerabilities of §5.5.2.
+/// A server with a hot command, and rare ones with bugs modelled on the vulnerabilities of §5.5.2.
 const SERVER: &str = include_str!("../../../../tests/harden/server.c");
 
-/// Inputs that trigger each of them, and what the full build says. The third overwrites a member of
-/// the same object, which red zones do not see, in the paper neither.
+/// Inputs that trigger each of them, and the message of the full build. The third overwrites a
+/// member of the same object, which red zones do not detect, also in the paper.
 const VULNERABILITIES: [(&str, Option<&str>); 9] = [
     ("event -3", Some("out of bounds")),
     ("diag 200", Some("out of bounds")),
@@ -167,8 +167,8 @@ fn vulnerabilities_in_rare_code_are_stopped() {
         "./bench.sh",
         "server",
     ]);
-    // Times vary on a loaded machine; what never runs in the workload costs
-    // nothing, and is kept in any case.
+    // Times vary on a loaded machine. Code that never runs in the workload costs nothing, so its
+    // checks are always kept.
     let output = harden.output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let made = read_json(&folder.join("server.hard.json"));
@@ -212,7 +212,7 @@ fn vulnerabilities_in_rare_code_are_stopped() {
     }
 }
 
-/// Allocates and frees from two threads, and says how much memory that took.
+/// Allocates and frees from two threads, and prints how much memory that took.
 const CHURN: &str = include_str!("../../../../tests/harden/churn.c");
 
 #[test]
@@ -226,13 +226,13 @@ fn the_heap_keeps_bounded_memory() {
         .trim()
         .parse()
         .expect("a number");
-    // A million blocks of half a kibibyte are 500 MiB; 64 live ones
-    // and the quarantine are 50 at most.
+    // A million blocks of half a kibibyte are 500 MiB; 64 live ones and the quarantine are at most
+    // 50 MiB.
     assert!(kib < 128 << 10, "{kib} KiB");
 }
 
-/// A check on a line that a complete exploration has passed is worth less
-/// than one that it never reached.
+/// A check on a line that a complete exploration has passed has less benefit than one that it never
+/// reached.
 #[test]
 fn explorations_lower_the_benefit_of_what_they_reach() {
     const PROGRAM: &str = r#"
@@ -287,7 +287,7 @@ int main(int argc, char **argv) {
     let unreached = benefits("write", line("/* unreached */"));
     assert!(reached.iter().all(|benefit| *benefit < 0.1) && !reached.is_empty());
     assert!(unreached.iter().all(|benefit| *benefit == 1.0) && !unreached.is_empty());
-    // A log statement is an atom; left out, the program says nothing.
+    // A log statement is an atom; without it, the program prints nothing.
     assert_eq!(benefits("log", line("log_note(2)")).len(), 1);
     activate(&folder, "program", &[], "silent");
     assert_eq!(run(&folder, "silent", "").stderr, b"");
@@ -334,8 +334,8 @@ int main(void) {
     assert_eq!(run(&folder, "main", "").stdout, b"2 1 1\n");
 }
 
-/// Handles requests by a table of functions. The request `far` reads behind a
-/// block, which native code survives.
+/// Handles requests through a table of functions. The request `far` reads past a block, which
+/// native code survives.
 const REQUESTS: &str = include_str!("../../../../tests/harden/requests.c");
 
 #[test]
@@ -365,7 +365,7 @@ fn requests_decide_which_version_runs() {
             .spawn()
             .unwrap();
         use std::io::Write;
-        // A program that is stopped reads no further.
+        // A stopped program reads no further.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
     };
@@ -376,7 +376,7 @@ fn requests_decide_which_version_runs() {
             "{budget}"
         );
     }
-    // Nothing is checked without a budget, and all is with one that is never reached.
+    // With budget 0 nothing is checked, and with an unreachable budget everything is.
     assert_eq!(
         with_budget("requests.hard", "0", "far\n").status.code(),
         Some(0)
@@ -388,7 +388,7 @@ fn requests_decide_which_version_runs() {
         said.contains("read of 1 byte") && said.contains("requests.c:"),
         "{said}"
     );
-    // A program that decides by itself has its unpopular requests checked, and popular ones not.
+    // A program that decides itself has its unpopular requests checked, but not the popular ones.
     build(&folder, "deciding", REQUESTS, &["-O2", "-g", "-DDECIDES"]);
     estimate(&folder, "deciding");
     dynamic("deciding");
@@ -400,7 +400,7 @@ fn requests_decide_which_version_runs() {
     assert!(crate::common::text(&refused).contains("main cannot be an entry point"));
 }
 
-/// The control socket takes a budget, and answers with figures.
+/// The control socket accepts a budget, and answers with figures.
 #[test]
 fn a_running_program_can_be_asked() {
     use std::io::{BufRead, BufReader, Write};
@@ -416,7 +416,7 @@ fn a_running_program_can_be_asked() {
         everett(&folder).args(["harden", "activate", "--entry", "handle", "requests"]),
         0,
     );
-    // Addresses of sockets are short, and paths of folders may be long.
+    // Socket addresses are short, and paths of folders may be long.
     let mut child = Command::new(folder.join("requests.hard"))
         .current_dir(&folder)
         .env("EVERETT_CONTROL", "control")

@@ -1,9 +1,9 @@
-//! What the guest sees of the disk, and what is kept of what it leaves behind.
+//! The guest's view of the disk, and which of its files are kept.
 
 use crate::common::{build, everett, expect, folder};
 use std::fs;
 
-/// Prints what a file holds, then changes it, makes others and removes one.
+/// Prints the content of a file, then changes it, creates others and removes one.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-//! Every limit, for programs and worlds: it is kept, listed in `limits_hit`, and a
-//! run that it cut is not complete.
+//! Every limit, for programs and worlds: it is enforced, listed in `limits_hit`, and a run that it
+//! cuts off is not complete.
 
 use crate::common::{build, check_weights, count, everett, expect, folder, summary, text, watched};
 use everett::{OPTIONS, RunOption};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Reaches each limit, by its argument.
+/// A program that reaches each limit, selected by its argument.
 const GREEDY: &str = r#"
 #include <fcntl.h>
 #include <pthread.h>
@@ -64,17 +64,17 @@ int main(int argc, char **argv) {
     return 0;
 }"#;
 
-/// Who reaches the limit.
+/// The thread or process that reaches the limit.
 const WHO: [&str; 3] = ["main", "thread", "child"];
 
-/// A limit: its option, its value, how a program reaches it, and
-/// whether runs of programs have it, too.
+/// A limit: its option, its value, how a program reaches it, and whether runs of programs also have
+/// it.
 struct Limit {
     option: &'static str,
     value: &'static str,
     how: &'static str,
     in_programs: bool,
-    /// What the summary counts, and the most that it may be.
+    /// A counter of the summary, and its maximum.
     kept: Option<(&'static str, u64)>,
 }
 
@@ -116,8 +116,8 @@ const LIMITS: &[Limit] = &[
     limit("max-virtual-time", "50ms", "wait").of_worlds(),
 ];
 
-/// Limits that cut nothing: states are spilled, larger blocks are explored in parts, and the calls
-/// of native runs are counted only there.
+/// Limits that cut nothing off: states are spilled, larger blocks are explored in parts, and calls
+/// are counted only in native runs.
 const CUT_NOTHING: [&str; 3] = ["max-memory", "max-symbolic-size", "max-calls"];
 
 fn is_limit(option: &&RunOption) -> bool {
@@ -130,7 +130,7 @@ fn check(limit: &Limit, summary: &Value, is_world: bool) {
     assert_eq!(summary["complete"], false, "{name}: {summary:#}");
     let hit = summary["limits_hit"].as_array().expect("limits");
     assert!(hit.iter().any(|hit| hit == name), "{name}: {hit:?}");
-    // Worlds that end at the same time are counted at once.
+    // Worlds that end at the same time are counted together.
     let is_counted = !(is_world && limit.option == "max-paths");
     if let Some((counter, most)) = limit.kept.filter(|_| is_counted) {
         let seen = count(summary, counter);
@@ -177,7 +177,7 @@ fn limits_of_programs() {
             check(limit, &explore(&folder, &out, &words), false);
             continue;
         }
-        // A limit that does not hold for programs is refused, not ignored.
+        // A limit that does not apply to programs is refused, not ignored.
         let output = everett(&folder).arg("run").args(&words).output();
         let output = output.expect("it starts");
         assert_eq!(output.status.code(), Some(2), "{}", text(&output));
@@ -206,7 +206,7 @@ fn limits_of_worlds() {
             "[host.one]\nprogram = \"./greedy\"\nargs = [{:?}, {who:?}]\nstdin = {{ symbolic = {} }}\n{of_host}\
              [host.other]\nprogram = \"./greedy\"\nargs = [\"nothing\", \"main\"]\n{of_run}",
             limit.how,
-            // A limit of time needs worlds without end; others need some that come to their end.
+            // A time limit needs worlds without end; other limits need some that end.
             if limit.option == "max-time" { 64 } else { 8 }
         );
         let out = format!("{}-{who}", limit.option);
@@ -245,7 +245,7 @@ fn memory_that_a_program_does_not_get_is_told() {
     }
 }
 
-/// Fails in the engine, and natively forks without end.
+/// Fails in the engine, and forks without end natively.
 const FORK_BOMB: &str = r#"
 #include <everett.h>
 #include <stdlib.h>
@@ -261,7 +261,7 @@ int main(void) {
 fn the_time_limit_is_one_of_native_runs_too() {
     let folder = folder("limits-native");
     build(&folder, "bomb", FORK_BOMB, &[]);
-    // It would not end at all; no machine is so slow that it takes as long as this.
+    // Without a limit it would never end; no machine is so slow that it takes this long.
     let mut run = Command::new("timeout");
     run.args(["--signal=KILL", "600"])
         .arg(everett(&folder).get_program());
@@ -269,7 +269,7 @@ fn the_time_limit_is_one_of_native_runs_too() {
     let output = run.current_dir(&folder).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let summary = summary(&folder.join("out"));
-    // On a slow machine the time may be over before it is confirmed.
+    // On a slow machine, the time may be over before the finding is confirmed.
     let entry = &summary["findings"][0];
     let why = entry["confirmed_reason"].as_str();
     assert!(
@@ -312,7 +312,7 @@ int main(int argc, char **argv) {
     return 0;
 }"#;
 
-/// Five per cent more than a limit of so many MiB.
+/// Returns a limit of this many MiB plus five per cent.
 fn about(mebibytes: u64) -> u64 {
     (mebibytes << 20) / 100 * 105
 }
@@ -353,8 +353,8 @@ fn large_states_are_within_the_memory_limit() {
     }
 }
 
-/// States share the terms of a long input, so they take little memory; a list of the terms of each
-/// of them, or of all their values, does not.
+/// States share the terms of a long input, so they take little memory. A list of the terms of each
+/// state, or of all their values, would not.
 #[test]
 fn long_inputs_are_within_the_memory_limit() {
     let folder = folder("limits-long");
@@ -373,7 +373,7 @@ fn long_inputs_are_within_the_memory_limit() {
         run.args(["--search", "bfs", "--out", workers, "./long"]);
         run.args(["--sym-stdin", "20000"]);
         let peak = watched(&mut run);
-        // Twice as much was the mistake; how workers come to their limit depends on the machine.
+        // The bug was a factor of two; how workers reach their limit depends on the machine.
         assert!(peak < about(160), "{workers} workers: {peak} bytes");
         let summary = summary(&folder.join(workers));
         check_weights(&summary);
@@ -393,7 +393,7 @@ int main(void) {
     return count > 100;
 }"#;
 
-/// One call of `memset` takes more than the limit, in a host of a world too.
+/// One call of `memset` takes more than the limit, also in a host of a world.
 #[test]
 fn large_hosts_are_within_the_memory_limit() {
     let folder = folder("limits-large-hosts");
@@ -412,7 +412,7 @@ fn large_hosts_are_within_the_memory_limit() {
     assert!(hit.iter().any(|hit| hit == "max-memory"), "{summary:#}");
 }
 
-/// Terms take memory, too: a host that runs alone for long must not take it unseen.
+/// Terms take memory too: a host that runs alone for long must not take it unnoticed.
 #[test]
 fn terms_of_hosts_are_within_the_memory_limit() {
     let folder = folder("limits-terms-of-hosts");
@@ -438,7 +438,7 @@ int main(void) {
     assert_eq!(summary(&folder.join("out"))["complete"], false);
 }
 
-/// What confirms a finding may take no more memory than the run.
+/// The confirmation of a finding may take no more memory than the run.
 #[test]
 fn native_confirmation_is_within_the_memory_limit() {
     let folder = folder("limits-confirmation");
@@ -459,7 +459,7 @@ int main(void) {
     assert!(said.contains("more memory than 150 MiB"), "{said}");
 }
 
-/// Each host alone is within the limit, which is one of the world.
+/// Each host alone is within the limit, which applies to the world.
 #[test]
 fn native_hosts_share_the_memory_limit() {
     let folder = folder("limits-native-hosts");
@@ -494,8 +494,8 @@ fn what_pipes_hold_is_within_the_memory_limit() {
     assert!(said.contains("more memory than 150 MiB"), "{said}");
 }
 
-/// The time is over at its first call. It makes less calls than there are
-/// between two looks at its memory.
+/// The time is over at its first call. The program makes fewer calls than there are between two
+/// checks of its memory.
 #[test]
 fn the_time_of_a_native_run_is_looked_at_before_every_call() {
     let folder = folder("limits-calls");
@@ -507,7 +507,7 @@ fn the_time_of_a_native_run_is_looked_at_before_every_call() {
     assert!(!said.contains("late"), "{said}");
 }
 
-/// Meets the limits of native runs, by its argument.
+/// A program that reaches the limits of native runs, selected by its argument.
 const NATIVELY_GREEDY: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -606,7 +606,7 @@ fn limits_of_a_scenario_are_limits_of_native_runs() {
         "max-memory",
         "{said}"
     );
-    // The command line wins.
+    // The command line takes precedence.
     native(&["--max-memory", "2G", "world.toml"], 0);
     let said = native(&["--set", "limits.time=\"1ms\"", "world.toml"], 2);
     assert!(said.contains("--max-time"), "{said}");
@@ -633,7 +633,7 @@ fn limits_that_native_runs_meet_are_told() {
         let summary = summary(&folder.join(option));
         assert_eq!(summary["limits_hit"][0], option, "{summary:#}");
     }
-    // Memory that is never touched is not taken.
+    // Memory that is never touched does not count.
     for command in ["native", "exec"] {
         let words = [command, "--max-memory", "300M", "./greedy", "reserve"];
         let said = text(&expect(everett(&folder).args(words), 0));
@@ -658,15 +658,15 @@ fn native_runs_do_not_depend_on_the_memory_of_earlier_ones() {
 fn shared_memory_is_within_the_memory_limit() {
     let folder = natively_greedy("limits-native-shared");
     let words = |how| ["native", "--max-memory", "200M", "./greedy", how];
-    // It holds pages that are in no table.
+    // It holds pages that are in no page table.
     let said = text(&expect(everett(&folder).args(words("hide")), 2));
     assert!(said.contains("more memory than 200 MiB"), "{said}");
-    // What nobody maps is not held.
+    // Pages that nobody maps are not held.
     expect(everett(&folder).args(words("pass")), 0);
     let changes = ["native", "--max-memory", "100M", "./greedy", "alternate"];
     let peak = watched(everett(&folder).args(changes));
     assert!(peak < about(100), "{peak} bytes");
-    // The copies that the model makes of a mapped file count before they are made.
+    // The model's copies of a mapped file count before they are made.
     let peak = watched(everett(&folder).args(words("mapped")));
     assert!(peak < about(200), "{peak} bytes");
     let said = text(&expect(everett(&folder).args(words("mapped")), 2));
@@ -698,7 +698,7 @@ fn files_hold_no_more_than_they_may() {
             let said = text(&expect(everett(&folder).args(words), 0));
             let written = said.lines().find_map(|line| line.strip_prefix("written "));
             let written: u64 = written.and_then(|it| it.parse().ok()).expect("a number");
-            // Two per cent more at most; what a host has of its own counts, too.
+            // At most two per cent more; a host's initial files also count.
             assert!(written <= most + most / 50, "{words:?}: {written}");
             assert!(written >= most - (256 << 10), "{words:?}: {written}");
         }

@@ -1,5 +1,5 @@
-//! The commands, as a user runs them. One test binary: its tests share two cores without a pause
-//! between files, and it is linked once.
+//! The commands, as a user runs them. They are one test binary, which is linked once and whose
+//! tests keep all processors busy without a pause between files.
 
 #[path = "../common/mod.rs"]
 mod common;

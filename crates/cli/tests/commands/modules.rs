@@ -1,15 +1,15 @@
-//! Modules of a crate are in layers: none uses, by way of others, what uses it. A
-//! newcomer can read the floor first.
+//! Modules of a crate are layered: no module uses, directly or indirectly, a module that uses it.
+//! So a newcomer can read the lowest layer first.
 //!
 //! A module is a file. It uses what its `use` lines and its paths name, wherever that is defined:
-//! re-exports are followed. What the root of a folder uses of its own files does not count, since
-//! it puts them together. Tests do not count.
+//! re-exports are followed. What the root of a folder uses of its own files does not count, because
+//! it combines them. Tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Circles that are left, with the reason: the crate, the modules, why.
+/// Known cycles: the crate, the modules, and the reason.
 const LEFT: &[(&str, &[&str], &str)] = &[
     (
         "cluster",
@@ -70,12 +70,12 @@ const LEFT: &[(&str, &[&str], &str)] = &[
 /// The path of a module in its crate; empty for the root.
 type ModulePath = Vec<String>;
 
-/// A crate's modules, with what each names and what it brings into scope.
+/// The modules of a crate, with the paths that each names and its scope.
 #[derive(Default)]
 struct Modules {
     /// Paths that the module names.
     named: BTreeMap<ModulePath, BTreeSet<ModulePath>>,
-    /// Names in the scope of the module and where they come from.
+    /// Names in the scope of a module, and where they come from.
     scope: BTreeMap<(ModulePath, String), ModulePath>,
 }
 
@@ -87,7 +87,7 @@ enum Token {
     Sign(char),
 }
 
-/// The words and signs of a source, without comments, texts and characters.
+/// Returns the words and signs of a source, without comments, strings and characters.
 fn tokens(source: &str) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let at = |index: usize| chars.get(index).copied().unwrap_or('\0');
@@ -127,7 +127,7 @@ fn tokens(source: &str) -> Vec<Token> {
                 }
                 i += 1;
             }
-            // A character; a lifetime has no second quote.
+            // A character literal; a lifetime has no second quote.
             ('\'', '\\') => {
                 i += 3;
                 while i < chars.len() && at(i) != '\'' {
@@ -158,8 +158,8 @@ fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// Reads the paths of a `use` tree that begins at a token, each with the name that it
-/// has here. Returns the token after.
+/// Reads the paths of a `use` tree that begins at a token, each with its local name. Returns the
+/// next token.
 fn use_tree(
     tokens: &[Token],
     mut i: usize,
@@ -210,7 +210,7 @@ fn use_tree(
 }
 
 impl Modules {
-    /// The modules below a folder of sources.
+    /// Reads the modules below a folder of sources.
     fn read(sources: &Path) -> Modules {
         let mut files = Vec::new();
         collect(sources, &mut files);
@@ -245,7 +245,7 @@ impl Modules {
     }
 
     fn add(&mut self, file: &ModulePath, tokens: &[Token]) {
-        // The module at a token, and the depths at which modules within the file begin.
+        // The module at a token, and the depths at which inline modules begin.
         let (mut module, mut depth, mut begun) = (file.clone(), 0, Vec::new());
         let mut i = 0;
         while i < tokens.len() {
@@ -292,7 +292,7 @@ impl Modules {
         }
     }
 
-    /// The path from the crate's root; `None` if it leads to another crate.
+    /// Returns the path from the crate's root; `None` if it leads to another crate.
     fn absolute(&self, module: &ModulePath, path: &[String]) -> Option<ModulePath> {
         let mut base = module.clone();
         let mut rest = path;
@@ -337,7 +337,7 @@ impl Modules {
         }
     }
 
-    /// The module in which a path's item is defined.
+    /// Returns the module that defines a path's item.
     fn defining(&self, path: &ModulePath, steps: u32) -> ModulePath {
         let mut module = path.clone();
         while !self.named.contains_key(&module) {
@@ -351,11 +351,11 @@ impl Modules {
         }
     }
 
-    /// Which modules each uses.
+    /// Returns which modules each module uses.
     fn edges(&self) -> BTreeMap<ModulePath, BTreeSet<ModulePath>> {
         let edges = self.named.iter().map(|(module, paths)| {
             let used = paths.iter().map(|path| self.defining(path, 8));
-            // A re-export is no use: who names it is.
+            // A re-export is not a use; naming it is.
             let used = used.filter(|used| used != module && !used.starts_with(module));
             (module.clone(), used.collect())
         });
@@ -374,7 +374,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The largest sets of modules that use each other, by way of others too.
+/// Returns the strongly connected components with more than one module.
 fn circles(edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>) -> Vec<BTreeSet<ModulePath>> {
     let reached = |from: &ModulePath| {
         let mut seen = BTreeSet::new();
@@ -408,7 +408,7 @@ fn name(module: &ModulePath) -> String {
     }
 }
 
-/// The edges of a circle, one line each.
+/// Returns the edges of a cycle, one line each.
 fn shown(
     circle: &BTreeSet<ModulePath>,
     edges: &BTreeMap<ModulePath, BTreeSet<ModulePath>>,

@@ -1,4 +1,4 @@
-//! Native worlds: the same run every time, and nothing of the machine within reach.
+//! Native worlds: runs are deterministic, and nothing of the machine is reachable.
 
 use crate::common::{build, everett, expect, folder, text};
 use std::fs;
@@ -28,7 +28,7 @@ fn one_trace_gives_one_log_of_events() {
     let said = text(&output);
     assert!(said.contains("20 runs, 0 with another log"), "{said}");
     assert!(said.contains("1 of 1 traces confirmed"), "{said}");
-    // A log of a handful of events would prove nothing.
+    // A log of a few events would prove nothing.
     let events = said.split("which has ").nth(1).expect("a count of events");
     let events: u32 = events
         .split(' ')
@@ -41,7 +41,7 @@ fn one_trace_gives_one_log_of_events() {
 /// Tries to open, delete, connect, kill, fill memory and to get around the model.
 const SANDBOX: &str = include_str!("../native/sandbox.c");
 
-/// What it is told, with a real file, a real process and a real port as its targets.
+/// The answers of the model to a real file, a real process and a real port as targets.
 const REFUSED: &str = "\
 open: errno 2
 create: errno 2
@@ -113,8 +113,8 @@ fn native_processes_die_with_their_master() {
     let mut master = run.args(["native", "./spins"]).spawn().expect("it starts");
     let children = format!("/proc/{0}/task/{0}/children", master.id());
     let started = || fs::read_to_string(&children).unwrap_or_default();
-    // The program, the process that is copied for every program, and
-    // perhaps the first one of a namespace.
+    // The program, the process that is copied for every program, and perhaps the first one of a
+    // namespace.
     let runs = |child: &PathBuf| {
         let program = fs::read_link(child.join("exe")).unwrap_or_default();
         program.ends_with("spins")
@@ -159,7 +159,7 @@ int main(void) {
 }
 ";
 
-/// Both threads look at a lock before one of them takes it.
+/// Both threads test a lock before one of them takes it.
 const BROKEN_LOCK: &str = "
 #include <pthread.h>
 #include <stdatomic.h>
@@ -205,7 +205,7 @@ fn preemption_between_system_calls_happens_natively() {
 #[test]
 fn many_seeded_runs_find_what_one_trace_shows_again() {
     let folder = folder("native-runs");
-    // Two threads take two locks, each in another order.
+    // Two threads take two locks, in opposite orders.
     let source = "
 #include <pthread.h>
 #include <unistd.h>
@@ -253,7 +253,7 @@ int main(void) {
     assert!(replayed.contains("1 of 1 traces confirmed"), "{replayed}");
 }
 
-/// A thread computes without a system call until another one that sleeps lets it end.
+/// A thread computes without a system call until another, sleeping thread lets it end.
 const SPINS: &str = "
 #include <pthread.h>
 #include <stdatomic.h>
@@ -309,7 +309,7 @@ fn timers_on_processor_time_expire_for_native_threads_that_compute() {
 fn time_passes_for_a_native_thread_as_long_as_it_computes() {
     let folder = folder("native-spins");
     build(&folder, "spins", SPINS, &["-O1"]);
-    // More than 40 long computations would be a hang.
+    // More than 40 long computations count as a hang.
     let mut run = everett(&folder);
     let said = text(&expect(
         run.args([
@@ -346,8 +346,8 @@ fn a_run_with_more_calls_than_were_allowed_is_a_hang() {
     assert!(!said.contains("host other: hang"), "{said}");
 }
 
-/// Bugs between two calls of locks, where the program itself accesses nothing: a lock taken
-/// in two orders, a check and an act in two critical sections, and two lost wake-ups.
+/// Bugs between two lock calls, without shared accesses by the program itself: a lock taken in two
+/// orders, a check and an act in two critical sections, and two lost wake-ups.
 const BETWEEN_LOCKS: [(&str, &str); 4] = [
     (
         "orders",
@@ -418,7 +418,7 @@ int main(void) {{
     }
 }
 
-/// The threads share nothing but locks, so the code of the program itself has no shared access.
+/// The threads share only locks, so the code of the program itself has no shared access.
 #[test]
 fn random_schedules_find_deadlocks_of_threads_that_only_lock() {
     let folder = folder("native-only-locks");

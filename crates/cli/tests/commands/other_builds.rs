@@ -1,11 +1,11 @@
-//! Findings on builds of the same source that are not Everett's: by the compiler of the system,
-//! with its own libc, static and dynamic.
+//! Findings on builds of the same source that Everett did not make: by the system's compiler, with
+//! its libc, static and dynamic.
 
 use crate::common::{build, everett, expect, folder, text};
 use std::path::Path;
 use std::process::Command;
 
-/// Input decides between a failed assertion, a null pointer and output.
+/// The input decides between a failed assertion, a null pointer and output.
 const INPUT: &str = r#"
 #include <assert.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ int main(void) {
 }
 "#;
 
-/// A thread that is told by the input not to do its part.
+/// A thread whose input tells it to skip its part.
 const THREADS: &str = r#"
 #include <assert.h>
 #include <pthread.h>
@@ -62,7 +62,7 @@ int main(void) {
 }
 "#;
 
-/// A process that serves another one over TCP, and trusts the length that it is told.
+/// A process that serves another one over TCP, and trusts the length in the request.
 const SOCKETS: &str = r#"
 #include <arpa/inet.h>
 #include <assert.h>
@@ -103,7 +103,7 @@ int main(void) {
 }
 "#;
 
-/// Builds by the compiler of the system: flags for each.
+/// Builds by the system's compiler, with the flags of each.
 const BUILDS: [(&str, &[&str]); 3] = [
     ("dynamic", &["-g"]),
     ("static", &["-g", "-O2", "-static"]),

@@ -1,4 +1,4 @@
-//! What Everett prints and writes: help, a run, a finding, lines of JSON, test files.
+//! What Everett prints and writes: help, a run, a finding, JSON lines, test files.
 
 use crate::common::samples::{FORKS, FORKS_PATHS, WORDS};
 use crate::common::{build, everett, expect, files, folder, text};
@@ -23,7 +23,7 @@ fn check_expected(name: &str, seen: &str) {
     );
 }
 
-/// Replaces what differs from run to run: numbers before units of time and rates, and the folder.
+/// Replaces what varies from run to run: numbers before units of time and rates, and the folder.
 fn mask(text: &str, folder: &Path) -> String {
     let text = text.replace(
         &folder
@@ -35,7 +35,7 @@ fn mask(text: &str, folder: &Path) -> String {
     );
     let mut masked: Vec<String> = Vec::new();
     for line in text.lines() {
-        // Where the libraries were built is not ours to say.
+        // The path at which the libraries were built depends on the machine.
         let line = match line.split_once(" at /") {
             Some((before, place)) => {
                 let file = place.rsplit('/').next().unwrap_or(place);
@@ -120,7 +120,7 @@ fn quiet_prints_findings_only() {
     assert_eq!(latest, Path::new("0002"));
 }
 
-/// What a program says is shown as it is, also where it has names of options.
+/// The program's own words are shown unchanged, even if they look like names of options.
 #[test]
 fn words_of_the_program_are_not_changed() {
     let folder = folder("output-quotes");
@@ -240,8 +240,7 @@ int main(int count, char **words) {
     ] {
         assert!(lcov.contains(record), "{lcov}");
     }
-    // Where the condition held, its other side was not taken, though
-    // the code behind it was executed.
+    // If the condition held, its other side was not taken, although the code after it was executed.
     let sides: Vec<&str> = lcov
         .lines()
         .filter(|line| line.starts_with("BRDA:11,0,"))
@@ -310,7 +309,7 @@ fn json_is_a_line_for_each_event() {
     );
 }
 
-/// Reads a test file by the description of the format, not with Everett's own code.
+/// Reads a test file by the description of its format, not with Everett's own code.
 fn read_ktest(bytes: &[u8]) -> (Vec<String>, Vec<(String, Vec<u8>)>) {
     assert_eq!(&bytes[..5], b"KTEST");
     let mut reader = KtestReader { bytes, at: 5 };
@@ -427,7 +426,7 @@ int main(int count, char **words) {
         let taken = sides.map(|side| side.ends_with(",1"));
         (taken.collect::<Vec<bool>>(), lcov)
     };
-    // Three targets of cases, and the default.
+    // Three case targets, and the default.
     let (first, lcov) = taken("one", "1");
     assert_eq!(first, [true, false, false, false], "{lcov}");
     let (again, lcov) = taken("eight", "8");

@@ -1,4 +1,4 @@
-//! Live peers: hosts are explored while they talk to real programs, which are not.
+//! Live peers: hosts are explored while they talk to real programs, which are not explored.
 
 use crate::common::{check_weights, count, everett, expect, files, folder, summary, text};
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn programs() -> &'static Path {
     })
 }
 
-/// A folder with the programs and a scenario.
+/// Creates a folder with the programs and a scenario.
 fn world(name: &str, scenario: &str) -> PathBuf {
     let folder = folder(&format!("peers_{name}"));
     for path in fs::read_dir(programs()).expect("programs").flatten() {
@@ -43,11 +43,11 @@ fn world(name: &str, scenario: &str) -> PathBuf {
     folder
 }
 
-/// A scenario of one host that talks to a peer of a kind.
+/// Returns a scenario with one host that talks to a peer of a kind.
 fn talking(words: &[&str], kind: &str, keys: &str) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     let protocol = if kind == "udp" { "udp" } else { "tcp" };
-    // A slow machine is no silence, where none is expected.
+    // A slow machine does not count as silence, unless silence is expected.
     let patience = if keys.contains("patience") {
         ""
     } else {
@@ -68,7 +68,7 @@ fn run(folder: &Path, out: &str, more: &[&str]) -> Command {
     run
 }
 
-/// Explores with the live peer, expects an exit code, and returns the summary.
+/// Explores with the live peer, checks the exit code, and returns the summary.
 fn explored(folder: &Path, more: &[&str], code: i32) -> Value {
     let more = [&["--allow-live"], more].concat();
     expect(&mut run(folder, "out", &more), code);
@@ -81,7 +81,7 @@ fn peer(summary: &Value, figure: &str) -> u64 {
     count(summary, &format!("/peers/0/{figure}"))
 }
 
-/// What the guest printed in each world, as the bitcode goes through it.
+/// Returns what the guest prints in each world when the bitcode follows it.
 fn printed(folder: &Path) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for path in fs::read_dir(folder.join("out/tests"))
@@ -103,7 +103,7 @@ fn printed(folder: &Path) -> BTreeSet<String> {
     all
 }
 
-/// How the hosts of each world ended, in the order of the texts.
+/// Returns how the hosts of each world ended, sorted.
 fn ends(out: &Path) -> Vec<String> {
     let mut all = Vec::new();
     for (name, bytes) in files(&out.join("tests")) {
@@ -147,7 +147,7 @@ fn a_finding_against_a_live_peer_is_confirmed_from_the_recording() {
     assert!(peer(&live, "instances") > 3, "{live:#}");
     let out = folder.join("out");
     expect(everett(&folder).arg("replay").arg("--live").arg(&out), 0);
-    // The shop is gone: the recording knows all that it said.
+    // The shop is gone: the recording contains everything that it said.
     fs::remove_file(folder.join("shop.py")).expect("removed");
     expect(everett(&folder).arg("follow").arg(&out), 0);
     expect(everett(&folder).arg("replay").arg(&out), 0);
@@ -163,7 +163,7 @@ fn a_finding_against_a_live_peer_is_confirmed_from_the_recording() {
     }
     let tests = |name: &str| files(&folder.join(name).join("tests"));
     assert_eq!(tests("offline-sds"), tests("out"));
-    // Nothing else is known of the shop.
+    // Nothing else is known about the shop.
     let more = ["--offline", "out", "--set", "host.customer.faults=1"];
     expect(&mut run(&folder, "beyond", &more), 1);
     let beyond = summary(&folder.join("beyond"));
@@ -371,7 +371,7 @@ fn datagrams_unix_sockets_and_independent_connections() {
             .any(|said| said.contains("heard got b|heard got c")),
         "{said:?}"
     );
-    // A guest reaches a peer by the path of a Unix socket as well, wherever the real one is.
+    // A guest can also reach a peer by the path of a Unix socket, wherever the real one is.
     let unix = talking(&["+", ">c", "<"], "unix", "path = \"/run/db\"")
         .replace("10.0.0.9\", \"7\", \"tcp", "/run/db\", \"0\", \"unix")
         .replace("{port}", "{address}")
@@ -388,7 +388,8 @@ fn datagrams_unix_sockets_and_independent_connections() {
     );
     let summary = explored(&folder, &[], 0);
     assert_eq!(summary["complete"], true, "{summary:#}");
-    // What the second connection says is known from the first; all connections go to one process.
+    // The answers to the second connection are known from the first; all connections go to one
+    // process.
     assert!(peer(&summary, "from_recording") > 0, "{summary:#}");
 }
 

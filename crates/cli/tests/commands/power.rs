@@ -1,6 +1,6 @@
-//! Losses of power: what was not synchronised with the disk may be gone, or there in part.
-//! Runs are killed, their folders are made as a disk may have them then, and resumed runs
-//! reach what undisturbed ones do.
+//! Power failures: data that was not synchronised with the disk may be lost, or present in part.
+//! Tests kill runs, rebuild their folders as a disk may have them, and check that resumed runs
+//! reach the same as undisturbed ones.
 
 use crate::common::generator::Numbers;
 use crate::common::samples::FORKS;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
-/// The library that notes what is synchronised.
+/// Builds the preloaded library that records what is synchronised.
 fn library(folder: &Path) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/power/synced.c");
     let library = folder.join("synced.so");
@@ -22,7 +22,7 @@ fn library(folder: &Path) -> PathBuf {
     library
 }
 
-/// The name under which a file or folder is kept.
+/// Returns the name under which a file or folder is recorded.
 fn name_of(path: &Path) -> String {
     let metadata = fs::symlink_metadata(path).expect("it is there");
     let born = metadata.created().map_or_else(
@@ -35,25 +35,25 @@ fn name_of(path: &Path) -> String {
     format!("{}-{}.{}", metadata.ino(), born.0, born.1)
 }
 
-/// What a name of a folder stands for.
+/// The meaning of a name in a folder.
 #[derive(Clone)]
 enum Entry {
-    /// A folder, and where it really is, if it is there still.
+    /// A folder, and its real path if it still exists.
     Folder(String, Option<PathBuf>),
-    /// What a file may hold.
+    /// The possible contents of a file.
     File(Vec<Vec<u8>>),
 }
 
-/// A disk after a loss of power.
+/// A disk after a power failure.
 struct Disk<'a> {
     synced: &'a Path,
-    /// What else may be there is chosen at random; without it, only what was synchronised is.
+    /// Randomly chooses what else survives; without it, only synchronised data does.
     random: Option<Numbers>,
 }
 
 impl Disk<'_> {
-    /// What a file may hold: what was synchronised, and where it is still there, what was
-    /// written since in whole or part.
+    /// Returns the possible contents of a file: what was synchronised, and if it still exists, what
+    /// was written since, in whole or in part.
     fn contents(&self, name: &str, real: Option<&Path>) -> Vec<Vec<u8>> {
         let synced = fs::read(self.synced.join(name)).unwrap_or_default();
         let mut contents = vec![synced];
@@ -67,7 +67,7 @@ impl Disk<'_> {
         contents
     }
 
-    /// The names of a folder that was synchronised, and those that it really has.
+    /// Returns the names of a folder that was synchronised, and those that it really has.
     fn names(&self, name: &str, real: Option<&Path>) -> BTreeMap<String, Vec<Option<Entry>>> {
         let mut names: BTreeMap<String, Vec<Option<Entry>>> = BTreeMap::new();
         let list = fs::read_to_string(self.synced.join(name)).unwrap_or_default();
@@ -108,14 +108,14 @@ impl Disk<'_> {
         names
     }
 
-    /// One of several; the first is what was synchronised.
+    /// Picks one of several; the first one is what was synchronised.
     fn pick<T>(&mut self, mut all: Vec<T>) -> T {
         let count = all.len();
         let number = self.random.as_mut().map_or(0, |random| random.below(count));
         all.swap_remove(number)
     }
 
-    /// Makes a folder as the disk may have it.
+    /// Rebuilds a folder as the disk may have it.
     fn rebuild(&mut self, name: &str, real: Option<&Path>, to: &Path) {
         fs::create_dir_all(to).expect("a folder");
         for (name, entries) in self.names(name, real) {
@@ -132,9 +132,9 @@ impl Disk<'_> {
     }
 }
 
-/// Loses the power at a moment of a run into the folder `name`, resumes it from three disks
-/// as they may be then, and returns how many of these had something to resume. All of them
-/// reach what the undisturbed run did.
+/// Simulates a power failure at a moment of a run into the folder `name`, and resumes it from three
+/// possible disks. All of them reach the same as the undisturbed run. Returns how many of them had
+/// something to resume.
 fn lose_power(
     (folder, library): (&Path, &Path),
     mut run: Command,
@@ -159,7 +159,7 @@ fn lose_power(
         };
         let out = folder.join(&cut);
         disk.rebuild(&name_of(&real), Some(&real), &out);
-        // It had come to its end, or not to its first checkpoint.
+        // The run had ended, or had no checkpoint yet.
         if out.join("summary.json").exists() || !out.join("checkpoint.json").exists() {
             continue;
         }
@@ -191,7 +191,7 @@ fn runs_that_lost_power_are_resumed_from_what_the_disk_has() {
     let first = ("EVERETT_TEST_CHECKPOINTS", 1);
     let resumed = lose_power(place, run("lost"), "lost", first, whole);
     assert_eq!(resumed, 3, "there always is a first checkpoint");
-    // How many files are synchronised before the end depends on the disk.
+    // The number of files that are synchronised before the end depends on the disk.
     for number in [20, 41, 43, 44, 46, 50, 55, 60, 70, 80, 100] {
         let name = format!("lost-{number}");
         let moment = ("EVERETT_TEST_SYNCS", number);

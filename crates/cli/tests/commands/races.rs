@@ -1,13 +1,13 @@
-//! Races of native threads: random schedules find them, and what they find happens again.
+//! Races of native threads: random schedules find them, and their traces reproduce them.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use std::path::Path;
 
-/// Four races, and the same without them.
+/// Four races, and the same programs without them.
 const RACES: &str = include_str!("../native/races.c");
 const NAMES: [&str; 4] = ["counter", "lazy", "balance", "stack"];
 
-/// Runs one of the programs with 200 random schedules. Returns what it says.
+/// Runs one of the programs with 200 random schedules. Returns its output.
 fn schedules(folder: &Path, name: &str, where_to: &str, code: i32) -> String {
     let mut run = everett(folder);
     run.args(["native", "--runs", "200", "--preempt", where_to]);
@@ -52,7 +52,7 @@ fn the_seed_says_which_schedule_runs() {
     let ends = seen["ends"].as_array().expect("ends");
     let found = ends.iter().find(|end| end["finding"].is_string());
     let seed = found.expect("a finding")["seed"].to_string();
-    // The same seed alone gives the same run, and without change points no race is found.
+    // The seed alone reproduces the run, and without change points no race is found.
     for (depth, code) in [("3", 1), ("1", 0)] {
         let mut run = everett(&folder);
         run.args(["native", "--runs", "1", "--seed", &seed, "--depth", depth]);

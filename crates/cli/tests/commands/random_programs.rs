@@ -1,5 +1,5 @@
-//! The interpreter against native code on random programs, and
-//! exploration against trying all inputs.
+//! Compares the interpreter with native code on random programs, and the exploration with all
+//! inputs.
 
 use crate::common::branching::{DOMAIN, branching_file};
 use crate::common::generator::random_file;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 const FUNCTIONS: usize = 250;
 
-/// Builds a file of random functions, runs it natively and on the model, and compares line by line.
+/// Builds a file of random functions, runs it natively and on the model, and compares the lines.
 fn compare(seed: u64, level: &str) {
     let folder = folder(&format!("random-{seed}"));
     let flags: Vec<&str> = level.split(' ').collect();
@@ -26,7 +26,7 @@ fn compare(seed: u64, level: &str) {
     assert_eq!(native.len(), model.len(), "seed {seed}, {level}");
 }
 
-/// More seeds can be asked for: EVERETT_RANDOM_SEEDS=100.
+/// Returns the seeds. EVERETT_RANDOM_SEEDS=100 requests more.
 fn seeds(least: u64) -> std::ops::RangeInclusive<u64> {
     let asked = std::env::var("EVERETT_RANDOM_SEEDS");
     1..=asked.map_or(least, |count| count.parse().expect("a number"))
@@ -50,7 +50,7 @@ fn random_functions_give_what_they_give_natively_optimised() {
     compare(3000, "-O1");
 }
 
-/// What a function returns for all inputs, natively.
+/// Returns what a function returns natively for all inputs.
 fn brute_force(folder: &Path, which: &str) -> BTreeSet<i64> {
     let output = expect(
         Command::new("./program")
@@ -66,8 +66,8 @@ fn brute_force(folder: &Path, which: &str) -> BTreeSet<i64> {
         .collect()
 }
 
-/// Explores one function: every test ends natively as recorded, and no
-/// exit code is missing or made up.
+/// Explores one function: every test ends natively as recorded, and no exit code is missing or
+/// wrong.
 fn explore(folder: &Path, which: &str, label: &str) {
     let out = folder.join(format!("out-{which}"));
     let mut run = everett(folder);

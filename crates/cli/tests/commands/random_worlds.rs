@@ -1,6 +1,6 @@
-//! Random worlds: hosts that send, wait, branch on symbolic data and lose things in random order.
-//! Every state mapping has to reach the same worlds; each world is followed in a simulation of one
-//! world, and on native programs, and has to end as it ended.
+//! Random worlds: hosts that send, wait, branch on symbolic data and lose messages in random order.
+//! Every state mapping must reach the same worlds. Each world is followed in a simulation of one
+//! world, and replayed on native programs, and must end as recorded.
 
 use crate::cluster::{Trouble, simulate, submitted};
 use crate::common::generator::Numbers;
@@ -16,8 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a host does is its first argument, a letter and perhaps a host each; what
-/// it got to know is its exit code.
+/// A host. Its first argument is a list of instructions: letters, some with a host. Its exit code is
+/// what it has learned.
 const NODE: &str = r#"
 #include <arpa/inet.h>
 #include <everett.h>
@@ -80,7 +80,7 @@ int main(int argc, char **argv) {
 
 const HOSTS: usize = 3;
 
-/// How often a fault happens at most; the first two are bounds of the world.
+/// Maximum numbers of faults; the first two apply to the world.
 const BOUNDS: [&str; 5] = [
     "most = 1",
     "most = 2",
@@ -89,7 +89,7 @@ const BOUNDS: [&str; 5] = [
     "per = \"host\"",
 ];
 
-/// A scenario; of some numbers, with hosts that start when those before them wait.
+/// Returns a random scenario; in some, hosts start when the previous ones wait.
 fn scenario(seed: u64) -> String {
     let random = &mut Numbers(seed);
     let mut text = String::from("[defaults]\nprogram = \"./node\"\nstart = \"0ms\"\n");
@@ -142,8 +142,8 @@ fn scenario(seed: u64) -> String {
     text
 }
 
-/// What is chosen in the worlds of a run and how hosts end in them, and
-/// how many worlds look like that.
+/// Returns the choices in the worlds of a run and how hosts end in them, with the number of equal
+/// worlds.
 fn worlds(out: &Path) -> BTreeMap<String, usize> {
     let tests = files(&out.join("tests")).into_values();
     let told = tests.map(|bytes| {
@@ -160,7 +160,7 @@ fn worlds(out: &Path) -> BTreeMap<String, usize> {
     counts
 }
 
-/// No world of a run has more faults than the scenario allows in a world.
+/// Checks that no world of a run has more faults than the scenario allows.
 fn check_bounds(out: &Path, scenario: &str) {
     let bounds = scenario.split("[fault.").skip(1).filter_map(|fault| {
         let (name, keys) = fault.split_once("]\n")?;
@@ -189,8 +189,7 @@ fn check_bounds(out: &Path, scenario: &str) {
     }
 }
 
-/// More seeds can be asked for: EVERETT_RANDOM_SEEDS=100, or
-/// EVERETT_RANDOM_SEEDS=59-59 for some of them.
+/// Returns the seeds. EVERETT_RANDOM_SEEDS=100 requests more, EVERETT_RANDOM_SEEDS=59-59 a range.
 fn seeds() -> RangeInclusive<u64> {
     let asked = std::env::var("EVERETT_RANDOM_SEEDS").unwrap_or("8".to_owned());
     let number = |text: &str| text.parse().expect("a number");
@@ -200,7 +199,7 @@ fn seeds() -> RangeInclusive<u64> {
     }
 }
 
-/// Whoever goes on first, the same worlds are reached.
+/// Search strategies, all of which reach the same worlds.
 const SEARCHERS: [&str; 5] = [
     "dfs",
     "random-state",
@@ -265,8 +264,8 @@ fn all_mappings_reach_the_same_worlds_and_each_happens_again() {
     }
 }
 
-/// An account by which the memory is nearly full whenever it is asked, until something was freed.
-/// It stops the run when it was asked often enough.
+/// A memory account that is nearly full at each query until memory is released. It stops the run
+/// after some number of queries.
 #[derive(Debug)]
 struct Full {
     is_freed: AtomicBool,
@@ -293,7 +292,7 @@ impl MemoryAccount for Full {
 
 const MOST_MEMORY: u64 = 1 << 30;
 
-/// A session whose memory is nearly full all the time, and which stops when so often was asked.
+/// Creates a session whose memory is always nearly full, and which stops after this many queries.
 fn full(most: u64) -> Session {
     let session = Session::new();
     let memory = Full {
@@ -308,7 +307,7 @@ fn full(most: u64) -> Session {
     }
 }
 
-/// Explores a scenario, and goes on as often as it stops.
+/// Explores a scenario, and resumes it as often as it stops.
 fn explore(
     file: &Path,
     out: &Path,
@@ -370,8 +369,7 @@ fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
                     "seed {seed}: {summary:#}\n{text}"
                 );
                 check_weights(&summary);
-                // Copy on write copies more where dstates are brought
-                // to their end one after the other.
+                // Copy on write copies more if dstates are completed one after the other.
                 let states = (mapping != "cow").then(|| summary["states_total"].to_string());
                 (states, worlds(&out))
             };
@@ -380,7 +378,7 @@ fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
             assert!(plain == spilled, "seed {seed}, {mapping}: spilled\n{text}");
             let resumed = run("resumed", 1, &|| full(100 + seed));
             assert!(plain == resumed, "seed {seed}, {mapping}: resumed\n{text}");
-            // States that are in dstates of several workers are counted by each.
+            // States in dstates of several workers are counted by each.
             let ways = [
                 ("team", None),
                 ("full", Some(u64::MAX)),
@@ -450,7 +448,7 @@ fn worlds_of_killed_and_resumed_runs_are_the_same() {
     }
 }
 
-/// Random worlds on a cluster, with workers that die and jobs that come late or twice.
+/// Random worlds on a cluster, with workers that die and jobs that are late or duplicated.
 #[test]
 fn worlds_on_a_cluster_are_the_same() {
     let folder = folder("clustered-worlds");

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Aborts on some inputs; otherwise says how many bytes it read.
+/// Aborts on some inputs; otherwise prints how many bytes it read.
 const LETTERS: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Writes behind the end of a block, which native code does not notice.
+/// Writes past the end of a block, which native code does not notice.
 const SURVIVED: &str = r#"
 #include <everett.h>
 #include <stdlib.h>
@@ -71,7 +71,7 @@ fn a_suite_passes_as_recorded_and_fails_on_another_program() {
     );
     assert_eq!(junit.matches("<testcase ").count(), 6, "{junit}");
 
-    // The mended program ends otherwise, which is what --fixed asks for.
+    // The fixed program ends differently, as --fixed expects.
     let other = ["test", "out", "--on", "./fixed"];
     let said = lines(&expect(everett(&folder).args(other), 1));
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_suite_passes_as_recorded_and_fails_on_another_program() {
         "FAILED    out/findings/0001/finding.trace: it still happens"
     );
 
-    // A part of a run is a suite too, and so is one trace.
+    // A part of a run is also a suite, and so is one trace.
     expect(
         everett(&folder).args(["test", "out/tests", "out/findings/0001/finding.trace"]),
         0,
@@ -124,7 +124,7 @@ fn what_native_code_survives_is_neither_passed_nor_mended() {
     let finding = &said[0];
     let was_seen = summary(&folder.join("out"))["findings"][0]["confirmed"] == "confirmed";
     assert!(was_seen || finding.starts_with("skipped "), "{said:?}");
-    // The bitcode still does it, whatever is seen natively.
+    // The bitcode still has the finding, whatever happens natively.
     let said = lines(&expect(
         everett(&folder).args(["test", "out", "--fixed"]),
         1,
@@ -142,7 +142,7 @@ fn what_native_code_survives_is_neither_passed_nor_mended() {
     );
 }
 
-/// Two threads that count, each on a line of its own.
+/// Two threads that count, each on its own line.
 const RACING: &str = r#"
 #include <pthread.h>
 static int counter;
@@ -237,7 +237,7 @@ fn a_trace_is_made_simpler_and_ends_the_same() {
     let path = folder.join("out/findings/0001/finding.trace");
     let original = folder.join("out/findings/0001/finding.original.trace");
     assert!(!original.exists());
-    // More than is needed: every byte, and all three failures.
+    // More than necessary: every byte, and all three failures.
     let bytes = fs::read_to_string(&path).expect("a trace");
     let mut trace: Value = serde_json::from_str(&bytes).expect("JSON");
     trace["inputs"][0]["bytes"] = "ff".repeat(12).into();
@@ -268,7 +268,8 @@ fn a_trace_is_made_simpler_and_ends_the_same() {
     );
     assert!(bytes[7] != "00" && printable(bytes[7]), "{text}");
     assert_eq!(trace_of(&original), ("ff".repeat(12), vec![1, 1, 1]));
-    // It is the same finding, here and natively, and the original is no trace of its own.
+    // The finding is the same, in the engine and natively, and the original is not a separate
+    // trace.
     let followed = expect(everett(&folder).args(["follow", "out"]), 0);
     assert!(!crate::common::text(&followed).contains("original"));
     let confirmed = expect(everett(&folder).args(["confirm", "out"]), 0);
@@ -279,7 +280,7 @@ fn a_trace_is_made_simpler_and_ends_the_same() {
             .expect("a finding")
             .contains("(made simpler; as it was found")
     );
-    // A second time nothing is left to do.
+    // The second time, nothing is left to shrink.
     let again = expect(everett(&folder).args(["shrink", "out/findings/0001"]), 0);
     assert!(crate::common::text(&again).ends_with("nothing simpler ends the same\n"));
 }
@@ -298,7 +299,7 @@ fn the_end_of_a_test_stays_when_it_is_made_simpler() {
     expect(everett(&folder).args(["test", "out"]), 0);
 }
 
-/// Takes something of everything that can be symbolic.
+/// Takes a part of everything that can be symbolic.
 const EVERYTHING: &str = r#"
 #include <everett.h>
 #include <fcntl.h>
@@ -363,7 +364,7 @@ fn a_script_lets_a_finding_happen_again_with_nothing_of_everett() {
     );
 }
 
-/// Native code goes on after an overflow: a script cannot say that it did not happen.
+/// Native code continues after an overflow: a script cannot conclude that it did not happen.
 #[test]
 fn scripts_of_overflows_deny_nothing() {
     let folder = folder("exporting-overflow");
@@ -384,7 +385,7 @@ fn scripts_of_overflows_deny_nothing() {
     assert!(said.contains("does not say whether it happened"), "{said}");
 }
 
-/// The parent ends as if nothing had happened; the message of the checked build tells.
+/// The parent ends normally; the message of the checked build shows the error.
 #[test]
 fn scripts_show_errors_of_children() {
     let folder = folder("exporting-child");
@@ -405,7 +406,7 @@ fn scripts_show_errors_of_children() {
         said.contains("it happened: an error that was checked"),
         "{said}"
     );
-    // A crash of the child shows in no status.
+    // A crash of the child does not show in any status.
     let source = source.replace("volatile char bytes[8];", "volatile char *bytes = 0;");
     build(&folder, "crashes", &source, &["-g"]);
     let mut run = everett(&folder);
@@ -447,7 +448,7 @@ fn scripts_show_what_the_plain_program_survives() {
     for (out, program, sign) in cases {
         let run = ["run", "--quiet", "--out", out];
         expect(everett(&folder).args(run).args(program), 1);
-        // From another folder, and run in another one.
+        // From another folder, and run in yet another one.
         let found = format!("../{out}/findings/0001");
         let script = format!("../{out}.sh");
         expect(
@@ -480,7 +481,7 @@ fn what_only_everett_can_do_is_not_exported() {
     );
 }
 
-/// A client and a server, and a fault in the end.
+/// A client and a server, with a fault at the end.
 const TALK: &str = r#"
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -536,7 +537,7 @@ fn events_have_numbers_and_can_be_walked_through() {
         "{log}"
     );
 
-    // Forth, back, somewhere, and away.
+    // Forward, back, to an event, and quit.
     fs::write(folder.join("keys"), "\n\nb\n9\nx\n4\nq\n").expect("a file");
     let keys = fs::File::open(folder.join("keys")).expect("a file");
     let output = expect(
@@ -591,8 +592,7 @@ fn time_goes_by_as_on_the_clock_of_the_replay() {
     assert!(start.elapsed().as_secs_f64() >= 1.0);
 }
 
-/// Stands in for gdb: says how it was called, and whether the process
-/// is there and traced by nobody.
+/// A substitute for gdb: prints how it was called, and whether the process exists and is untraced.
 const DEBUGGER: &str = r#"#!/bin/sh
 echo "called: $*"
 for word; do
@@ -645,7 +645,7 @@ fn a_debugger_gets_a_process_that_stands_still_and_reaches_nothing() {
     );
 }
 
-/// Whoever looks at a finding sees threads take turns between system calls, too.
+/// Interactive replays also show thread switches between system calls.
 #[test]
 fn turns_between_system_calls_are_there_for_those_who_look() {
     let folder = folder("turns");
@@ -670,7 +670,7 @@ fn turns_between_system_calls_are_there_for_those_who_look() {
     let output = step.wait_with_output().expect("it ends");
     let said = text(&output);
     assert!(said.contains("the native program ends in abort"), "{said}");
-    // What is printed is one run, not all that were tried.
+    // The output is that of one run, not of all that were tried.
     let output = expect(everett(&folder).args(["replay", "--strace", trace]), 0);
     let said = text(&output);
     assert_eq!(said.matches("set_tid_address").count(), 1, "{said}");

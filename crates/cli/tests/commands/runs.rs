@@ -1,5 +1,4 @@
-//! Runs as a whole: the same twice, the same by every searcher,
-//! stopped at limits and taken up again.
+//! Whole runs: repeatable, equal for every searcher, stopped at limits and resumed.
 
 use crate::common::samples::{FORK_FOR_EVER, FORKS, FORKS_PATHS, LARGE_STATES, SPIN, WORDS};
 use crate::common::{
@@ -32,7 +31,7 @@ const COMMANDS: [(&[&str], i32); 2] = [
     (&["./words", "--sym-arg", "2", "--sym-stdin", "4"], CLEAN),
 ];
 
-/// Runs a program; the folder of the results.
+/// Runs a program, and returns the folder of the results.
 fn run(folder: &Path, name: &str, options: &[&str], command: &[&str], code: i32) -> PathBuf {
     let out = folder.join(name);
     let mut run = everett(folder);
@@ -122,7 +121,7 @@ fn any_number_of_workers_reaches_the_same_paths() {
         }
         expect(everett(&folder).args(["follow", &whole]), CLEAN);
     }
-    // What one worker injects has fired, whoever else did not.
+    // A fault that one worker injects has fired, even if others did not inject it.
     let faults = ["--faults", "1", "--fault", "readv,chown", "--batch", "50"];
     let never = ["1", "3"].map(|workers| {
         let name = format!("faults-{workers}");
@@ -213,7 +212,7 @@ fn the_time_limit_is_kept() {
         let begin = Instant::now();
         run(&folder, &out, &options, &[&format!("./{name}")], CLEAN);
         check_time(&folder.join(&out), name, begin.elapsed());
-        // Taking up what is left is a part of the time, too.
+        // Rematerialising the rest counts as time too.
         let begin = Instant::now();
         resume(&folder, &out, &["--max-time", "2s"], CLEAN);
         check_time(&folder.join(&out), name, begin.elapsed());
@@ -227,19 +226,20 @@ fn the_time_limit_is_kept() {
             .map(|file| file.metadata().map_or(0, |it| it.len()))
             .sum();
         let states = count(&summary(&folder.join(&out)), "/states_pending");
-        // About 300 bytes a state, twice, and again if the checkpoint before
-        // is kept: the last one, in a hurry, was not synchronised.
+        // About 300 bytes per state, twice, and once more if the previous checkpoint is kept
+        // because the last one, in a hurry, was not synchronised.
         let most = 4096 * (states + 16);
         assert!(total < most, "{total} bytes for {states} states");
     }
 }
 
-/// A run of two seconds, by its own clock and by ours, with all that it had to write.
+/// Checks a run of two seconds, by its own clock and by ours, including everything that it had to
+/// write.
 fn check_time(out: &Path, name: &str, took: Duration) {
     let summary = summary(out);
     assert_eq!(limits(&summary), ["max-time"], "{name}");
-    // Two per cent, and as much as a busy machine may take away: writing
-    // without a limit took half a minute.
+    // Two per cent, and what a busy machine may take away: writing without a limit took half a
+    // minute.
     let seconds = took.as_secs_f64();
     assert!((0.5..2.04 + 8.0).contains(&seconds), "{name}: {seconds} s");
 }
@@ -268,7 +268,7 @@ fn states_are_spilled_at_the_memory_limit() {
     assert_eq!(counts["complete"], true);
     assert!(peak < LIMIT, "{peak} bytes");
     assert_eq!(count(&summary(&free), "/states_spilled"), 0);
-    // What is executed again to take states up is not counted again.
+    // Instructions that rematerialise states do not count again.
     assert!(count(&counts, "/instructions_replayed") > 0, "{counts}");
     assert_eq!(count(&summary(&free), "/instructions_replayed"), 0);
     assert_eq!(
@@ -279,7 +279,7 @@ fn states_are_spilled_at_the_memory_limit() {
     assert_eq!(endings(&bounded).len(), 512);
 }
 
-/// A run that was resumed must have found what an uninterrupted one finds.
+/// Checks that a resumed run has found what an uninterrupted one finds.
 fn check_same_as_whole(folder: &Path, resumed: &str, whole: &str) {
     let (resumed, whole) = (folder.join(resumed), folder.join(whole));
     assert!(endings(&resumed) == endings(&whole), "the paths differ");
@@ -294,7 +294,7 @@ fn check_same_as_whole(folder: &Path, resumed: &str, whole: &str) {
         "/instructions",
         "/coverage",
     ] {
-        // Findings name the first path that came there, which depends on the order.
+        // Findings name the first path that reached them, which depends on the order.
         let list = |summary: &Value| match summary.pointer(part) {
             Some(Value::Array(list)) => Value::from(list.len()),
             other => other.cloned().expect("a part"),
@@ -387,7 +387,7 @@ fn a_run_killed_again_and_again_and_resumed_finds_the_same() {
         }
         let out = folder.join(&name);
         if !is_at_its_end(&out) {
-            // As if it had been killed after its summary, before it removed its checkpoint.
+            // As if the run was killed after its summary, before it removed its checkpoint.
             fs::copy(folder.join("whole/summary.json"), out.join("summary.json")).expect("copied");
             resume(&folder, &name, &[], FINDINGS);
         }
@@ -442,7 +442,7 @@ fn following_takes_no_notice_of_the_limits_of_the_run() {
         .args(options);
     let output = run.arg("./forks").output().expect("it starts");
     assert!(output.status.code() < Some(2), "{}", text(&output));
-    // As if the traces took longer to follow than the run was allowed to.
+    // As if following the traces took longer than the run was allowed to take.
     let path = folder.join("out/args.json");
     let mut args: Value = serde_json::from_slice(&fs::read(&path).expect("args")).expect("JSON");
     args["max_time"]["secs"] = 0.into();
@@ -491,7 +491,7 @@ fn merged_paths_are_continued_wherever_they_were_left() {
     let whole = run("whole", &["--workers", "1"], 1);
     assert_eq!(whole["complete"], true, "{whole}");
     check_weights(&whole);
-    // Without merging, there would be hundreds of times as many.
+    // Without merging, there would be hundreds of times as many paths.
     let paths = count(&whole, "/paths/completed");
     assert!((7..1000).contains(&paths), "{whole}");
     let team = run("team", &["--workers", "3"], 1);
@@ -505,7 +505,7 @@ fn merged_paths_are_continued_wherever_they_were_left() {
     assert_eq!(parts["complete"], true, "{parts}");
     assert_eq!(count(&parts, "/paths/completed"), paths, "{parts}");
     check_weights(&parts);
-    // Each trace takes one of the paths that were merged.
+    // Each trace takes one of the merged paths.
     for out in ["whole", "parts"] {
         expect(everett(&folder).args(["follow", out]), 0);
         expect(everett(&folder).args(["confirm", "--tests", out]), 0);

@@ -1,4 +1,4 @@
-//! `everett scenario`: what it prints, draws and refuses.
+//! `everett scenario`: what it prints, draws and rejects.
 
 use crate::common::{build, check_weights, count, everett, expect, folder, summary, text};
 use std::fs;
@@ -119,8 +119,8 @@ fn what_is_wrong_is_told_with_its_place() {
     );
 }
 
-/// A client that waits for an answer which may be lost. Its server waits for
-/// ever in every world, as servers do.
+/// A client that waits for an answer which may be lost. Its server waits forever in every world, as
+/// servers do.
 #[test]
 fn stalled_worlds_are_counted_and_can_be_findings() {
     const SOURCE: &str = r#"
@@ -175,8 +175,8 @@ fn partitions(count: usize) -> String {
     (0..count).map(one).collect()
 }
 
-/// Worlds of eleven partitions do not begin all at once, and a run that stops before
-/// some have begun goes on with them.
+/// Worlds of eleven partitions do not begin all at once, and a run that stops before some have
+/// begun continues with them.
 #[test]
 fn more_than_ten_partitions_are_explored() {
     let folder = folder("scenario_partitions");

@@ -1,4 +1,4 @@
-//! `everett trojans`: what the server does with a message after it has accepted it.
+//! `everett trojans`: what the server does with a message after accepting it.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
@@ -74,7 +74,7 @@ fn analysed(folder: &Path, args: &[&str]) -> (Value, String) {
 
 #[test]
 fn findings_behind_an_answer_are_told_and_confirmed() {
-    // The first one is reached by Trojan messages only, the second one by all.
+    // Only Trojan messages reach the first finding; all messages reach the second one.
     let server = server(
         "if ((m[0] != 'p' && m[0] != 'g') || (m[0] == 'g' && m[1] != 5 && m[1] != 9)) continue;
     sendto(fd, \"k\", 1, 0, (struct sockaddr *)&from, size);

@@ -1,5 +1,5 @@
-//! `everett trojans`: who sends the unknown message, what clients do not choose,
-//! greetings, and how classes are told.
+//! `everett trojans`: the sender of the unconstrained message, values that clients do not choose,
+//! greetings, and the description of classes.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
@@ -30,8 +30,8 @@ static int open_socket(int kind, const char *address) {
 }
 "#;
 
-/// A server over UDP that accepts where this holds of the message `m`, its
-/// size `n` and its sender `from`.
+/// A UDP server that accepts if this condition holds for the message `m`, its size `n` and its
+/// sender `from`.
 pub(crate) fn udp_server(accepts: &str) -> String {
     format!(
         "{HEAD}int main(void) {{
@@ -45,7 +45,7 @@ pub(crate) fn udp_server(accepts: &str) -> String {
     )
 }
 
-/// A client over UDP that makes a message `m` of `n` bytes from its input `x` so.
+/// A UDP client that makes a message `m` of `n` bytes from its input `x` with this code.
 pub(crate) fn udp_client(makes: &str) -> String {
     format!(
         "{HEAD}int main(int argc, char **argv) {{
@@ -130,8 +130,8 @@ fn the_message_is_tried_from_each_client() {
     contains(&folder, "5206", "no", 1);
 }
 
-/// A client whose bytes come from something that it does not choose, and
-/// a server that takes any of them.
+/// Checks that there are no Trojan messages with a client whose bytes come from something that it
+/// does not choose, and a server that accepts any of them.
 fn nothing_with(test: &str, makes: &str, accepts: &str, length: &str) {
     let (server, client) = (udp_server(accepts), udp_client(makes));
     let table = format!("clients = [\"client\"]\nlength = {length}\n");
@@ -154,7 +154,7 @@ fn a_client_runs_at_any_time() {
     let makes = "if (x > 9) return 1; m[0] = time(0) % 10; n = 1;";
     nothing_with("time", makes, "n == 1 && m[0] <= 9", "1");
     let folder = folder_of("time");
-    // What no time gives is still a Trojan.
+    // A value that no time gives is still a Trojan message.
     build(
         &folder,
         "server",
@@ -214,7 +214,7 @@ fn memory_of_calloc_is_zero() {
     contains(&folder, "01000005", "yes", 0);
 }
 
-/// The padding of a socket address is no choice of a client.
+/// A client does not choose the padding of a socket address.
 #[test]
 fn padding_of_addresses_does_not_matter() {
     let makes = "if (x > 9) return 1; m[0] = x; n = 1;
@@ -236,7 +236,7 @@ fn memory_at_the_same_address_holds_something_else_later() {
 
 #[test]
 fn the_length_of_bytes_is_not_that_of_a_string() {
-    // The server does not look at the first byte, and the payload may have zeros.
+    // The server ignores the first byte, and the payload may contain zeros.
     let server = udp_server("n == 4 && m[1] == 2");
     let client = udp_client("m[0] = 'S'; m[1] = 2; m[2] = x; m[3] = x; n = 4;");
     let fields = |string: &str| {
@@ -316,7 +316,7 @@ fn a_hint_that_is_not_sufficient_says_so_and_places_are_the_users() {
 
 pub(crate) const CLIENTS: &str = "clients = [\"client\"]\n";
 
-/// What a client does not choose and has one value is found by exploring it with another one.
+/// Exploration with another value finds a dependency on a value that a client does not choose.
 #[test]
 fn values_that_were_not_tried_make_nothing_certain() {
     let server = udp_server("n == 2 && m[0] < 4");
@@ -353,7 +353,7 @@ fn values_that_were_not_tried_make_nothing_certain() {
         );
         let example = trojans(&summary)[0]["example"].as_str().expect("bytes");
         contains(&folder, example, "undecided", 4);
-        // A field that clients and server may differ in does not matter.
+        // A masked field does not matter.
         let table = format!(
             "{CLIENTS}length = 2\nfields = [{{ name = \"id\", offset = 1, size = 1 }}]\nmask = [\"id\"]\n"
         );
@@ -385,7 +385,7 @@ fn classes_are_refuted_by_what_clients_send_beyond_their_limits() {
     let args = ["--no-confirm", "--set", "limits.forks=2", "--refute", "4"];
     let summary = analysed(&folder, &args, 0);
     assert_eq!(summary["clients"][0]["raised"], 64, "{summary:#}");
-    // What they do not send at all is certain then.
+    // What clients do not send at all is certain then.
     build(
         &folder,
         "server",
@@ -398,8 +398,8 @@ fn classes_are_refuted_by_what_clients_send_beyond_their_limits() {
     contains(&folder, "27", "no", 1);
 }
 
-/// The classes of clients with the same program are the same, from whomever of them the message
-/// comes, and each of them starts although the others do nothing.
+/// Clients with the same program have the same classes, whichever of them sends the message. Each
+/// of them starts although the others do nothing.
 #[test]
 fn several_clients_that_wait_for_the_server_are_all_explored() {
     let server = udp_server("n == 2 && m[0] < 9 && (m[1] ^ m[0] ^ (m[1] << 1)) != 3");
@@ -414,8 +414,8 @@ fn several_clients_that_wait_for_the_server_are_all_explored() {
     assert_eq!(trojans(&summary)[0]["senders"], senders);
 }
 
-/// A client that was cut off is explored with the inputs that give messages of a class. Exploring it
-/// further takes many times as much: each byte of its message has four cases.
+/// A client that was cut off is explored with the inputs that give messages of a class. Further
+/// exploration would take many times as much: each byte of its message has four cases.
 #[test]
 fn classes_are_refuted_by_clients_with_pinned_inputs() {
     let server = udp_server("n == 8 && !memcmp(m, \"SHUT(2))\", 8)");
@@ -443,10 +443,10 @@ fn classes_are_refuted_by_clients_with_pinned_inputs() {
         "{summary:#}"
     );
     assert_eq!(summary["clients"][0]["cut_off"], "max-forks");
-    // Whatever else clients send, there is no class that it could refute.
+    // Whatever else clients send, there is no class to refute.
     assert_eq!(summary["complete"], true, "{summary:#}");
     contains(&folder, "5348555428322929", "no", 1);
-    // One that no client sends stays, and is not certain.
+    // A class that no client sends stays, and is not certain.
     build(
         &folder,
         "server",

@@ -1,4 +1,4 @@
-//! `everett trojans`: fields whose place or length other fields say, and repeated ones.
+//! `everett trojans`: fields whose place or length depends on other fields, and repeated fields.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
@@ -17,7 +17,7 @@ static struct sockaddr_in at(const char *address) {
 }
 "#;
 
-/// A server that accepts the message `m` of `n` bytes where `ok` is set.
+/// A server that accepts the message `m` of `n` bytes if `ok` is set.
 fn server(checks: &str) -> String {
     format!(
         "{HEAD}int main(void) {{
@@ -88,7 +88,7 @@ fn field_names(class: &Value) -> Vec<&str> {
 
 #[test]
 fn a_masked_field_lies_behind_one_of_any_length() {
-    // The server takes more bytes than the length says, and no bytes at all.
+    // The server accepts more bytes than the length says, and no bytes at all.
     let server = server(
         "if (n < 3 || m[0] != 7 || m[1] + 3 > n) continue;
          ok = 1; for (int i = 0; i < m[1]; i++) ok &= m[2 + i] >= 'a' && m[2 + i] <= 'z';",
@@ -104,7 +104,7 @@ fn a_masked_field_lies_behind_one_of_any_length() {
                  mask = [\"sum\"]\n";
     let folder = world("behind", &server, &client, table);
     let summary = analysed(&folder, 1);
-    // What the process id goes into is masked, wherever it lies.
+    // The field that contains the process id is masked, wherever it is.
     assert_eq!(
         summary["clients"][0]["depends_on"],
         Value::Null,
@@ -128,7 +128,7 @@ fn a_masked_field_lies_behind_one_of_any_length() {
 
 #[test]
 fn groups_are_repeated_as_often_as_a_field_says() {
-    // The server knows a third kind of options, and does not ask how long one is.
+    // The server knows a third kind of options, and does not check the length of one.
     let server = server(
         "int at = 1; ok = n > 1;
          for (int i = 0; i < m[0] && ok; i++) {

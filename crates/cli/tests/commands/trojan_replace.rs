@@ -126,7 +126,7 @@ fn a_checksum_is_any_number_in_all_programs() {
     contains(&folder, "72090501020304", "no", 1); // a client sends it, with any checksum
     contains(&folder, "77000000000000", "yes", 0);
     contains(&folder, "78000000000000", "no", 1);
-    // What the trace says of the functions holds for later replays, too.
+    // The replacements in the trace also apply to later replays.
     expect(everett(&folder).args(["test", "out/trojans"]), 0);
     let other = format!("{KEPT}{HEAD}{}", SERVER.replace("m[1] > 20", "m[1] > 9"));
     build(&folder, "fixed", &other.replace("'w'", "'r'"), &["-O1"]);
@@ -147,7 +147,7 @@ fn a_checksum_is_any_number_in_all_programs() {
 
 #[test]
 fn a_constant_is_one_number() {
-    // Clients send no other checksum than 5, and nobody is an administrator.
+    // Clients send no checksum but 5, and nobody is an administrator.
     let folder = world("constant", "[trojans.replace]\ndigest = 5\nlevel = -1\n");
     let summary = analysed(&folder, 1);
     assert_eq!(summary["complete"], true, "{summary:#}");
@@ -185,7 +185,7 @@ fn what_cannot_be_replaced_is_said_with_its_place() {
     wrong("{ level = [3, 1] }", "21: there is no number from 3 to 1");
     wrong("{ level = \"x\" }", "21: expected a number");
     wrong("[\"level\"]", "11: expected what functions return");
-    // A copy of the function in its caller would still be executed.
+    // An inlined copy of the function would still be executed.
     let inlined = format!("#define KIND\n{HEAD}{SERVER}");
     build(&folder, "server", &inlined, &["-O2"]);
     wrong(

@@ -1,4 +1,5 @@
-//! `everett trojans`: what accepts a message, and whether a fixed server rejects it by the same rule.
+//! `everett trojans`: rules of acceptance, and whether a fixed server rejects a message by the same
+//! rule.
 
 use crate::common::{build, everett, expect, text};
 use crate::trojan_clients::{
@@ -6,8 +7,7 @@ use crate::trojan_clients::{
 };
 use std::path::Path;
 
-/// A server that does something with messages that are at most so large, and answers whatever
-/// it does.
+/// A server that handles messages up to this value, and always answers.
 fn answering_server(most: u32) -> String {
     format!(
         "{HEAD}#include <everett.h>
@@ -37,7 +37,7 @@ fn tests(folder: &Path, args: &[&str], code: i32) -> String {
     text(&expect(command, code))
 }
 
-/// A server may answer that it rejects a message: whether it is fixed is a matter of the rule.
+/// A server may answer that it rejects a message: the rule decides whether it is fixed.
 #[test]
 fn a_fixed_server_may_answer_what_it_rejects() {
     let client = udp_client("if (x > 3) return 1; m[0] = x; n = 1;");
@@ -89,7 +89,7 @@ fn a_call_accepts_without_an_answer() {
     tests(&folder, &["--fixed", "--on", "server=./fixed"], 0);
 }
 
-/// What was marked for an earlier message says nothing about a later one.
+/// Marks for an earlier message do not count for a later one.
 #[test]
 fn marks_are_those_of_the_message() {
     let server = format!(
@@ -115,7 +115,7 @@ int main(void) {{
     contains(&folder, "0a", "no", 1);
 }
 
-/// A length that counts the NUL of its string is usual where clients send it so.
+/// A length that counts the NUL of its string is normal if clients send it so.
 #[test]
 fn groups_compare_lengths_with_what_clients_send() {
     let server = udp_server("n == 4 && m[0] <= 2 && m[1] >= 2 && m[1] <= 3 && m[3] == 0");

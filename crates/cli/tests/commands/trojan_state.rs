@@ -1,5 +1,5 @@
-//! `everett trojans`: local state of clients and server, variables that a scenario makes symbolic, and
-//! random runs of native clients.
+//! `everett trojans`: local state of clients and server, variables that a scenario makes symbolic,
+//! and random runs of native clients.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use crate::trojans::analysed;
@@ -32,7 +32,8 @@ fn paxos(test: &str) -> PathBuf {
     folder
 }
 
-/// What is a Trojan in the second phase, and what is not; and whether the fixed acceptor has any.
+/// Checks which messages are Trojan messages in the second phase, which are not, and whether the
+/// fixed acceptor has any.
 fn check_paxos(state: &str, yes: &[&str], no: &[&str], is_fixed: bool) {
     let folder = paxos(state);
     let scenario = format!("{state}.toml");
@@ -57,7 +58,8 @@ fn check_paxos(state: &str, yes: &[&str], no: &[&str], is_fixed: bool) {
 
 #[test]
 fn the_second_phase_of_paxos_from_a_concrete_state() {
-    // Promised is ballot 2, proposed value 7: the fixed acceptor still takes other values.
+    // The promised ballot is 2, the proposed value 7: the fixed acceptor still accepts other
+    // values.
     let yes = ["030206", "030200", "030307"];
     check_paxos("concrete", &yes, &["030207", "030107", "010300"], false);
 }
@@ -142,7 +144,7 @@ static int open_socket(const char *address) {
 }
 ";
 
-/// A server that takes a message of one byte where this holds of it, and a client that makes `m` of
+/// A server that accepts a message of one byte under a condition, and a client that makes `m` from
 /// its argument `x`.
 fn one_byte(test: &str, accepts: &str, makes: &str) -> PathBuf {
     let folder = folder(&format!("trojan_state_{test}"));
@@ -194,14 +196,14 @@ fn random_runs_of_native_clients_send_no_trojan() {
     assert_eq!(summary["native_runs"]["runs"], 0);
 }
 
-/// What a client sends may depend on something that was tried with two values only.
+/// A client message may depend on a value of which the exploration tried only two.
 #[test]
 fn a_class_that_a_native_client_sends_is_not_certain() {
     let makes = "unsigned char *drawn = (unsigned char *)getauxval(AT_RANDOM);
   m = x ? 'b' : 'c';
   if (drawn[3] % 5 == DRAWN) m = 'A';";
     let mut refuted = 0;
-    // The exploration has tried two values, so it has seen two of these at most.
+    // The exploration tries two values, so it sees at most two of these.
     for drawn in ["0", "1", "2"] {
         let folder = one_byte(
             &format!("contradiction_{drawn}"),
@@ -228,7 +230,7 @@ fn a_class_that_a_native_client_sends_is_not_certain() {
     assert!(refuted >= 1, "{refuted}");
 }
 
-/// The approximate negation of the literature, which is there for comparisons.
+/// The approximate negation of the literature, which exists for comparisons.
 #[test]
 fn a_negation_value_by_value_misses_even_numbers() {
     let folder = one_byte("negation", "1", "m = x | 1;");
@@ -238,7 +240,7 @@ fn a_negation_value_by_value_misses_even_numbers() {
     let by_values = ["--no-confirm", "--negate-values", "scenario.toml"];
     let summary = analysed(&folder, &by_values, 0);
     assert!(trojans(&summary).is_empty());
-    // What it finds is not certain.
+    // Its findings are not certain.
     let makes = "if (x < 'd' || x > 'f') return 1; m = x;";
     let folder = one_byte("negation_any", "m[0] >= 'c'", makes);
     let summary = analysed(&folder, &by_values, 1);
@@ -247,7 +249,8 @@ fn a_negation_value_by_value_misses_even_numbers() {
     assert_eq!((certain, how), (&false.into(), &"approximate".into()));
 }
 
-/// A server that accepts, besides what its client sends, the number of messages that it has received.
+/// A server that accepts what its client sends, and also the number of messages that it has
+/// received.
 fn counting(test: &str, start: &str) -> PathBuf {
     let folder = folder(&format!("trojan_state_{test}"));
     let server = format!(
@@ -309,7 +312,7 @@ fn a_state_is_that_after_a_message_or_a_mark() {
         );
         assert_eq!(summary["complete"], true);
     }
-    // Some clients wait longer than others before they go on.
+    // Some clients wait longer than others before they continue.
     for state in ["message = 2", "mark = \"all\""] {
         let set = format!("trojans.state={{ {state} }}");
         let set = ["--set", &set];
@@ -348,7 +351,7 @@ fn a_state_is_that_after_a_message_or_a_mark() {
     }
 }
 
-/// The time of a state is one of the world, whenever the client starts.
+/// The time of a state is virtual time of the world, whenever the client starts.
 #[test]
 fn the_time_of_a_state_does_not_depend_on_the_start_of_the_client() {
     let folder = counting("late", "1s");

@@ -3,7 +3,7 @@
 use crate::trojan_clients::{CLIENT, CLIENTS, HEAD, analysed, contains, trojans, world};
 use serde_json::json;
 
-/// A server of streams that wants `L` and a number below 10, or `U` and one below 50.
+/// A stream server that expects `L` and a number below 10, or `U` and one below 50.
 fn server() -> String {
     format!(
         "{HEAD}int main(void) {{
@@ -23,7 +23,7 @@ fn server() -> String {
     )
 }
 
-/// A client that says who it is, byte by byte, and sends more when it is answered.
+/// A client that identifies itself, byte by byte, and sends more after an answer.
 fn client() -> String {
     format!(
         "{HEAD}int main(void) {{
@@ -74,7 +74,7 @@ fn messages_after_an_answer_count_where_they_are_meant() {
     }
 }
 
-/// What a native client of streams sends is found, and where its messages end.
+/// Messages of a native stream client are found, including where they end.
 #[test]
 fn native_clients_of_streams_contradict_what_is_wrong() {
     let client = format!(
@@ -93,7 +93,7 @@ fn native_clients_of_streams_contradict_what_is_wrong() {
 }}"
     );
     let mut refuted = 0;
-    // The exploration has tried two values, so it has seen two of these at most.
+    // The exploration tries two values, so it sees at most two of these.
     for drawn in ["0", "1", "2"] {
         let table = format!("{CLIENTS}length = 2\nprotocol = \"tcp\"\n");
         let client = client.replace("DRAWN", drawn);
@@ -111,8 +111,8 @@ fn native_clients_of_streams_contradict_what_is_wrong() {
     assert!(refuted >= 1, "{refuted}");
 }
 
-/// A client may connect before it knows that it has nothing to say. What the server answers then is
-/// no greeting.
+/// A client may connect before it knows that it has nothing to send. The server's answer to that is
+/// not a greeting.
 #[test]
 fn an_answer_to_the_end_of_a_stream_is_no_greeting() {
     let server = server().replace(
@@ -155,7 +155,7 @@ fn messages_may_arrive_in_pieces() {
     contains(&folder, "4c04", "no", 1);
 }
 
-/// A server that wakes up again and again never comes to its end; clients do.
+/// A server that wakes up again and again never ends; clients do.
 #[test]
 fn a_server_that_never_sleeps_for_long_is_analysed() {
     let wait = "struct pollfd ready = {fd, POLLIN};

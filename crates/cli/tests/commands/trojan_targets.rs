@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A copy of an example with the programs of targets; `None` where their sources cannot be had.
+/// Copies an example with the programs of targets; `None` if their sources are not available.
 fn example(name: &str, targets: &[&str]) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = folder(&format!("trojan_targets_{name}_{}", targets.len()));
@@ -52,13 +52,13 @@ fn contains(folder: &Path, message: &str, word: &str, code: i32) {
     assert_eq!(text(&expect(said, code)).trim(), word, "{message}");
 }
 
-/// Hexadecimal digits of a request to read.
+/// Returns the hexadecimal digits of a read request.
 fn request(rest: &str) -> String {
     let bytes = [0, 1].into_iter().chain(rest.bytes());
     bytes.map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What `tftpd` accepts and clients do not send, whatever version of it this is.
+/// Checks what `tftpd` accepts and clients do not send, for any version.
 fn check_tftp(folder: &Path, scenario: &str) {
     let summary = analysed(folder, scenario);
     assert_eq!(summary["complete"], true, "{summary:#}");
@@ -105,7 +105,7 @@ fn dnsd_answers_queries_that_nslookup_never_sends() {
     let query = |flags: &str, counts: &str, rest: &str| {
         format!("1234{flags}{counts}0000000000000161000001{rest}")
     };
-    // nslookup's own query has this flag, which versions set or not.
+    // nslookup's own query has this flag, depending on the version.
     let own = ["0120", "0100"].map(|flags| query(flags, "0001", "0001"));
     let said = own.map(|message| {
         let mut command = everett(&folder);

@@ -1,4 +1,4 @@
-//! `everett trojans`: the examples, streams, cut-off clients, and what is said about
+//! `everett trojans`: the examples, streams, clients that were cut off, and error messages for
 //! scenarios that cannot be analysed.
 
 use crate::common::{build, everett, expect, folder, summary, text};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 const PROGRAMS: [&str; 3] = ["server", "server-fixed", "client"];
 
-/// A copy of an example with its programs.
+/// Copies an example with its programs.
 fn example(name: &str, programs: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = folder(&format!("trojans_{name}"));
@@ -70,8 +70,7 @@ fn a_read_with_a_negative_address_is_all_there_is() {
         }
         assert!(!trojans(&summary).is_empty());
     }
-    // READ at -1 and at 7, with checksums; WRITE at -1, which the server
-    // refuses; a checksum that is wrong.
+    // READ at -1 and at 7, with checksums; WRITE at -1, which the server rejects; a wrong checksum.
     let message = |request: u8, address: i16| {
         let [low, high] = address.to_le_bytes();
         let mut bytes = vec![5, request, low, high, 0, 0];
@@ -197,7 +196,7 @@ static struct sockaddr_in at(const char *address) {
 }
 "#;
 
-/// A server that wants a letter and a digit, and answers with `+` or `-`.
+/// A server that expects a letter and a digit, and answers with `+` or `-`.
 fn server(kind: &str) -> String {
     let serve = match kind {
         "SOCK_STREAM" => {
@@ -223,7 +222,7 @@ int main(void) {{
     )
 }
 
-/// A client that sends a letter and a digit below 5, so often.
+/// A client that sends a letter and a digit below 5, this many times.
 fn client(kind: &str, times: &str) -> String {
     format!(
         "{HEAD}
@@ -270,8 +269,8 @@ fn a_stream_has_messages_too() {
     contains(&folder, "4135", "no", 1); // A5: the server rejects it
 }
 
-/// A server that takes a proposal and then acceptances, and a client that
-/// proposes and accepts the same value.
+/// A server that takes a proposal and then acceptances, and a client that proposes and accepts the
+/// same value.
 fn proposals() -> [String; 2] {
     let server = "int main(void) {
   struct sockaddr_in here = at(\"0.0.0.0\"), from;
@@ -307,8 +306,8 @@ fn a_server_in_a_later_state_accepts_other_messages() {
     for (name, source) in ["server", "client"].into_iter().zip(proposals()) {
         build(&folder, name, &source, &["-O1"]);
     }
-    // Before anything was proposed, any other proposal is one that no client
-    // makes, and nothing can be accepted.
+    // Before the first proposal, any other proposal is one that no client makes, and nothing can be
+    // accepted.
     let summary = analysed(&folder, &["scenario.toml", "--no-confirm"], 1);
     assert_eq!(
         (&summary["complete"], trojans(&summary).len()),
@@ -399,7 +398,7 @@ fn fields_are_the_members_of_a_struct() {
 
 #[test]
 fn a_client_that_is_cut_off_makes_nothing_certain() {
-    // Its client sends for ever, and both answers are replies.
+    // The client sends forever, and both answers are replies.
     let folder = pair(
         "cut_off",
         "SOCK_DGRAM",
@@ -414,7 +413,7 @@ fn a_client_that_is_cut_off_makes_nothing_certain() {
     assert_eq!(trojans(&summary)[0]["certain"], false);
     contains(&folder, "6135", "undecided", 4);
     contains(&folder, "6130", "no", 1);
-    // The first message is all that matters here, and then the client is explored to its end.
+    // Only the first message matters here, so the client is explored completely.
     let args = ["scenario.toml", "--no-confirm", "--set", "trojans.number=1"];
     let summary = analysed(&folder, &args, 1);
     assert_eq!(trojans(&summary)[0]["certain"], true);
@@ -466,7 +465,7 @@ fn what_cannot_be_analysed_is_said() {
         &["trojans.accept={ reply = \"a**\" }"],
         "cannot be used here",
     );
-    // Errors of the file have a line and a column.
+    // Errors in the file have line and column.
     let path = folder.join("scenario.toml");
     let text = fs::read_to_string(&path).expect("a scenario");
     fs::write(&path, text.replace("port = 7000", "port = 70000")).expect("a scenario");

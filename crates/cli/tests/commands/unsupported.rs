@@ -1,5 +1,5 @@
-//! What the kernel model refuses although Linux would do it is said: in the summary,
-//! and at the end of every command.
+//! Calls that Linux would execute but the kernel model refuses are reported: in the summary, and at
+//! the end of every command.
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use std::fs;
@@ -31,7 +31,7 @@ int main(void) {
     return 0;
 }"#;
 
-/// Calls of the program, in its order, and how often each is refused.
+/// The program's calls, in order, and how often each is refused.
 const CALLS: [(&str, u64); 8] = [
     ("socket", 1),
     ("socket", 1),
@@ -87,7 +87,7 @@ fn refusals_are_said() {
     }
     let output = expect(everett(&folder).args(["native", "world.toml"]), 0);
     assert!(text(&output).contains("host one: system call mount is not modelled"));
-    // Many runs say each once.
+    // Many runs report each call once.
     let many = ["native", "--runs", "3", "--out", "many", "./refused"];
     let output = expect(everett(&folder).args(many), 0);
     let said = text(&output);
@@ -139,7 +139,7 @@ int main(void) {
     exit(frames);
 }"#;
 
-/// Backtraces of Rust programs ask for the same. There are no machine frames to show.
+/// Backtraces of Rust programs use the same calls. There are no machine frames to show.
 #[test]
 fn empty_backtraces_are_said() {
     let folder = folder("empty_backtraces");
@@ -204,7 +204,8 @@ fn native_runs_say_which_failures_were_never_injected() {
     assert_eq!(summary["faults_never_fired"].to_string(), "[\"read\"]");
 }
 
-/// Linux connects and sends. A program that asks gets the error of a kernel without it, no signal.
+/// Linux connects and sends. Here the program gets the error of a kernel without fast open, and no
+/// signal.
 #[test]
 fn fast_open_is_refused_and_the_number_of_syns_is_said() {
     let folder = folder("fast-open");

@@ -1,11 +1,10 @@
-//! What can be done with worlds besides exploring them: running them natively without a
-//! trace, replaying, looking, testing.
+//! Commands on worlds besides exploration: native runs without a trace, replay, stepping, tests.
 
 use crate::common::{build, count, everett, expect, folder, summary, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A copy of an example with its programs, for a test.
+/// Copies an example with its programs, for a test.
 fn example(name: &str, test: &str, programs: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = folder(&format!("world_commands_{test}"));
@@ -59,7 +58,7 @@ fn worlds_run_natively_with_random_faults() {
     let found = ends.iter().find(found).expect("a finding");
     let end = found["end"].as_str().expect("an end");
     assert!(end.starts_with("host client: deadlock: "), "{end}");
-    // It happens again: natively and in the bitcode.
+    // The finding is reproduced, natively and in the bitcode.
     said(&folder, &["replay", "native"], 0);
     said(&folder, &["follow", "native"], 0);
     for file in [
@@ -76,8 +75,8 @@ fn worlds_run_natively_with_random_faults() {
             path.display()
         );
     }
-    // One run with the seed of the finding ends so, too; one with
-    // faults that cannot happen ends well.
+    // One run with the seed of the finding ends the same; one with faults that cannot happen ends
+    // well.
     let seed = found["seed"].to_string();
     let one = said(&folder, &["native", "--seed", &seed, "scenario.toml"], 1);
     assert!(one.contains("host client: deadlock"), "{one}");
@@ -147,7 +146,7 @@ fn replays_of_worlds_are_looked_at() {
     let explored = fs::read(folder.join(finding).join(sent)).expect("a capture of the search");
     let native = fs::read(folder.join(seen)).expect("a capture of the replay");
     assert!(explored == native, "the same packets at the same times");
-    // Who is mended does not decide otherwise than the others.
+    // With fixed committers, all hosts decide the same.
     let mended = ["replay", finding, "--on", "committer=./committer-fixed"];
     assert!(said(&folder, &mended, 1).contains("not-reproduced"));
     let unknown = said(
@@ -216,7 +215,7 @@ fn worlds_are_confirmed_and_tested() {
     said(&folder, &args, 0);
 }
 
-/// The world of a run in which everything went as usual.
+/// Returns the world of a run in which no fault happened.
 fn usual_world(tests: &Path) -> PathBuf {
     let mut worlds: Vec<PathBuf> = fs::read_dir(tests)
         .expect("tests")
@@ -237,7 +236,7 @@ fn usual_world(tests: &Path) -> PathBuf {
     worlds.into_iter().find(is_usual).expect("a usual world")
 }
 
-/// This machine lets us make network namespaces.
+/// Returns whether this machine permits network namespaces.
 fn has_namespaces() -> bool {
     let netns = |what: &str| {
         let mut command = std::process::Command::new("ip");
@@ -269,13 +268,13 @@ fn worlds_become_scripts_for_network_namespaces_and_distributed_tests() {
             .join("out/findings/0001/finding-client.ktest")
             .exists()
     );
-    // A distributed test is replayed: its inputs alone, without what gets lost.
+    // A distributed test is replayed: only its inputs, without the losses.
     let world = usual_world(&folder.join("out/tests")).with_extension("dtest");
     let replay = everett(&folder).arg("replay").arg(&world).output();
     let replayed = text(&replay.expect("it starts"));
     assert!(replayed.contains("1 of 1 worlds confirmed"), "{replayed}");
-    // A script for the finding says what gets lost; one for a world as usual runs on
-    // the real network of the machine.
+    // A script for the finding names what is lost; one for a world without faults runs on the
+    // machine's real network.
     let script = said(&folder, &["export", "netns", "out/findings/0001"], 0);
     assert!(
         script.contains("# Datagram 1 from client to port 7000 of server is dropped"),
@@ -310,7 +309,7 @@ fn worlds_become_scripts_for_network_namespaces_and_distributed_tests() {
     );
 }
 
-/// A host with two processes, one of which executes another program, that dies for some input.
+/// A host with two processes, one of which executes another program that dies for some input.
 const STARTER: &str = r#"
 #include <stdio.h>
 #include <string.h>
@@ -372,7 +371,7 @@ fn hosts_with_several_programs_are_exported() {
         assert!(seen.contains("machine: first 0"), "{seen}");
         assert!(seen.contains("machine: second 1"), "{seen}");
     }
-    // The same of one program, without a network.
+    // The same with one program, without a network.
     let words = ["run", "--out", "one", "--program", "tools/judge=judge"];
     let command = ["./starter", "one", "--sym-stdin", "1"];
     said(&folder, &[&words[..], &command].concat(), 1);
@@ -385,7 +384,7 @@ fn hosts_with_several_programs_are_exported() {
     let output = shell.arg("one.sh").current_dir(&folder).output();
     let seen = text(&output.expect("a shell"));
     assert!(seen.contains("one 1"), "{seen}");
-    // A place that is not the program's.
+    // A path that the program does not use.
     let words = ["run", "--out", "far", "--program", "/opt/judge=judge"];
     said(&folder, &[&words[..], &["./starter", "far"]].concat(), 0);
     let refused = said(&folder, &["export", "far/tests/000001.trace"], 2);
@@ -405,8 +404,8 @@ fn worlds_are_made_simpler() {
     let run = |options: &[&str]| said(&folder, &[&["run"], options, &more].concat(), 1);
     run(&["--no-shrink", "--out", "long"]);
     let shrunk = said(&folder, &["shrink", "long/findings/0001"], 0);
-    // More than one message twice, or more than one restart that
-    // loses a file; one of each is enough.
+    // More than one duplicated message, or more than one restart that loses a file; one of each is
+    // enough.
     assert!(!shrunk.contains("before: 3 choices"), "{shrunk}");
     assert!(shrunk.contains("after:  3 choices"), "{shrunk}");
     assert!(
@@ -436,13 +435,13 @@ fn tests_are_written_while_the_search_goes_on() {
     };
     let (is_complete, all) = run("all", &[]);
     assert!(is_complete);
-    // Worlds that were over when the search was stopped are told, others are not.
+    // Worlds that had ended when the search stopped are reported, others are not.
     let (is_complete, some) = run("some", &["--max-forks", "100"]);
     assert!(!is_complete && some > 0 && some < all, "{some} of {all}");
     said(&folder, &["follow", "some"], 0);
 }
 
-/// What hosts draw from the kernel: says it, and ends badly for some of it.
+/// Prints what hosts draw from the kernel, and ends badly for some of it.
 const DRAW: &str = r#"
 #include <stdio.h>
 #include <sys/random.h>
@@ -488,7 +487,7 @@ fn native_hosts_draw_random_bytes_by_the_seed() {
     assert_ne!(one, two, "hosts draw others");
     assert_ne!(drawn("2")[0], one, "other seeds draw others");
     assert_ne!(one, "0".repeat(16));
-    // What goes wrong for some of them happens again: natively and in the bitcode.
+    // What fails for some of them is reproduced, natively and in the bitcode.
     let many = ["native", "world.toml", "--runs", "12", "--out", "native"];
     said(&folder, &many, 1);
     said(&folder, &["replay", "native"], 0);
@@ -546,7 +545,7 @@ fn worlds_take_the_options_of_programs() {
         expect(command.arg("world.toml"), code);
         summary(&folder.join(out))
     };
-    // By default, tests that cover something new; all of them follow and replay.
+    // By default, tests with new coverage are written; all of them follow and replay.
     let new = run("new", &[], 1);
     assert!(count(&new, "/tests") >= 1, "{new}");
     said(&folder, &["follow", "new"], 0);
@@ -564,7 +563,7 @@ fn worlds_take_the_options_of_programs() {
     assert!(hosts.contains(&"a") && hosts.contains(&"b"), "{leaks:#}");
     let confirmed = |one: &serde_json::Value| one["confirmed"] == "confirmed";
     assert!(findings.iter().all(confirmed), "{leaks:#}");
-    // Files that hosts leave behind are beside their tests.
+    // Files that hosts leave behind are next to their tests.
     run("files", &["--all-tests", "--save-fs"], 1);
     let files = walk(&folder.join("files/tests"));
     let left = |path: &PathBuf| path.ends_with("left");
@@ -647,14 +646,14 @@ fn the_command_line_stands_above_the_scenario() {
     let scenario = run("scenario", &[], "said.toml");
     assert_eq!(scenario["mapping"], "cob", "{scenario}");
     assert_eq!(scenario["complete"], false, "{scenario}");
-    // What is followed and replayed has the options of the run.
+    // Follow and replay use the options of the run.
     for command in ["follow", "replay"] {
         expect(everett(&folder).args([command, "flags"]), 0);
         expect(everett(&folder).args([command, "seed"]), 0);
     }
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
@@ -690,7 +689,7 @@ at end invariant oneAtMost() {
 """
 "#;
     fs::write(folder.join("world.toml"), scenario).expect("it can be written");
-    // Of 56 packets each is lost with a chance of 1 in 32 where that is possible.
+    // Each of 56 packets is lost with probability 1/32 where that is possible.
     let runs = ["native", "--runs", "12", "--seed", "1", "world.toml"];
     let causal = ["--set", "fault.loss.per=\"causal\"", "--out", "causal"];
     said(&folder, &[&runs[..], &causal].concat(), 1);
@@ -717,7 +716,7 @@ fn worlds_that_share_no_states_use_all_processors() {
     assert_eq!(counts("sds", "2"), (worlds, false));
 }
 
-/// A worker that is paused for a checkpoint saves its own worlds only.
+/// A worker that is paused for a checkpoint saves only its own worlds.
 #[test]
 fn checkpoints_of_several_workers_change_nothing() {
     let folder = folder("worlds-checkpoints");

@@ -1,9 +1,10 @@
-//! Random C functions of four bytes that return constants only, so that the set of exit codes is what is reachable.
+//! Random C functions of four bytes that return constants only, so that the set of exit codes is
+//! what is reachable.
 
 use super::generator::Numbers;
 use std::fmt::Write;
 
-/// Values that a byte may have: all of them can be tried natively.
+/// The number of values of a byte, so few that all of them can be tried natively.
 pub const DOMAIN: u32 = 6;
 
 const TYPES: [&str; 6] = ["u8", "i16", "u32", "i32", "u64", "i64"];
@@ -25,7 +26,8 @@ struct Body {
     loops: u32,
 }
 
-/// A program that explores function `argv[1]`, or with a second argument prints the results of all inputs.
+/// Returns a program that explores function `argv[1]`, or with a second argument prints the results
+/// of all inputs.
 pub fn branching_file(seed: u64, count: usize) -> String {
     let mut out = PRELUDE.to_owned();
     for number in 0..count {

@@ -1,5 +1,6 @@
-//! One build for many Rust programs: each of them is a module of one crate, and the name by which it is started says
-//! which `main` runs. Building std with every program would take most of the time of the tests.
+//! One build for many Rust programs: each program is a module of one crate, and the name by which
+//! it is started selects the `main` that runs. Building std with every program would take most of
+//! the time of the tests.
 
 use libtest_mimic::Failed;
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What a build leaves beside the program.
+/// The files of a build.
 const SUFFIXES: [&str; 3] = ["", ".bc", ".asan"];
 
 type Build = Arc<OnceLock<Result<(), String>>>;
@@ -22,7 +23,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Nothing is built before somebody asks for it.
+    /// Creates a bundle; builds happen on demand.
     pub fn new(folder: PathBuf, sources: Vec<PathBuf>) -> Bundle {
         let builds = Mutex::default();
         Bundle {
@@ -65,7 +66,7 @@ impl Bundle {
                 "-Awarnings",
             ])
             .args(flags);
-        // The checked build is the same for all of them, too.
+        // All of them also share the checked build.
         command.env("EVERETT_ASAN", "1");
         let done = command.arg("-o").arg(output).arg(&source).output();
         let done = done.map_err(|error| error.to_string())?;

@@ -1,9 +1,9 @@
-//! Random C functions whose behaviour is defined: every division, shift and conversion is guarded,
-//! signed arithmetic is done unsigned, and every loop has a bound.
+//! Random C functions with defined behaviour: every division, shift and conversion is guarded,
+//! signed arithmetic is done unsigned, and every loop is bounded.
 
 use std::fmt::Write;
 
-/// A generator of numbers that are the same in each run.
+/// A generator of pseudorandom numbers.
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -39,7 +39,7 @@ const INTS: [Int; 11] = [
 
 const FLOATS: [&str; 3] = ["float", "double", "ldouble"];
 
-/// Arrays that every function has: name, element, count.
+/// Arrays of every function: name, element, count.
 const ARRAYS: [(&str, &str, usize); 5] = [
     ("a8", "u8", 8),
     ("a16", "i16", 8),
@@ -48,10 +48,10 @@ const ARRAYS: [(&str, &str, usize); 5] = [
     ("ad", "double", 4),
 ];
 
-/// Integer variables of a function.
+/// The number of integer variables of a function.
 const VARIABLES: usize = 3;
 
-/// Vectors of integers that every function has: name, type, lanes, element.
+/// Vectors of integers of every function: name, type, lanes, element.
 const VECTORS: [(&str, &str, usize, &str); 4] = [
     ("vu", "v4u", 4, "u32"),
     ("vl", "v2l", 2, "i64"),
@@ -107,8 +107,8 @@ pub struct File<'n> {
     helpers: Vec<(Int, Vec<Int>)>,
 }
 
-/// The source of a file with this many functions `f0`, `f1`, …; prints
-/// a line for each and each input.
+/// Returns the source of a file with this many functions `f0`, `f1`, …; it prints a line for each
+/// function and input.
 pub fn random_file(seed: u64, count: usize) -> String {
     let mut numbers = Numbers(seed);
     let mut file = File {
@@ -175,7 +175,7 @@ impl File<'_> {
         self.structs.push(fields);
     }
 
-    /// A function with parameters of many types, more than registers hold at times.
+    /// Adds a function with parameters of many types, at times more than registers hold.
     fn helper(&mut self, number: usize) {
         let result = self.numbers.pick(&INTS);
         let count = 1 + self.numbers.below(9);
@@ -219,7 +219,8 @@ impl File<'_> {
         );
     }
 
-    /// Declarations of what a body uses, and how all of it goes into the checksum.
+    /// Returns the declarations that a body uses, and the code that adds all variables to the
+    /// checksum.
     fn frame_of(&self, body: &str) -> (String, String) {
         let (mut head, mut tail) = ("  u64 h = 0;\n".to_owned(), String::new());
         for (at, (name, ty)) in self.variables.iter().enumerate() {
@@ -343,7 +344,7 @@ impl File<'_> {
     fn assignment(&mut self) -> String {
         let (name, ty) = self.variables[self.numbers.below(VARIABLES)].clone();
         if self.numbers.below(4) == 0 && ty.1 <= 64 && ty.0 != "bool1" {
-            // Overflow is told, not undefined.
+            // Overflow is reported, not undefined.
             let (a, b) = (self.int(1, ty), self.int(1, ty));
             let op = self.numbers.pick(&["add", "sub", "mul"]);
             return format!("h += __builtin_{op}_overflow({a}, {b}, &{name});");
@@ -556,7 +557,7 @@ impl File<'_> {
         self.int(depth, ty.unwrap_or(INTS[7]))
     }
 
-    /// An expression whose type is that one.
+    /// Returns an expression of this type.
     fn int(&mut self, depth: usize, ty: Int) -> String {
         let (t, c) = (ty.0, ty.2);
         if depth == 0 {
@@ -641,7 +642,7 @@ impl File<'_> {
         }
     }
 
-    /// A floating-point expression: 0 float, 1 double, 2 long double.
+    /// Returns a floating-point expression: 0 float, 1 double, 2 long double.
     fn float(&mut self, depth: usize, kind: usize) -> String {
         let (t, suffix) = (FLOATS[kind], ["f", "", "l"][kind]);
         if depth == 0 {

@@ -1,4 +1,4 @@
-//! What the tests share: building programs, running Everett, reading what it wrote.
+//! Helpers of the tests: building programs, running Everett, reading its results.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
-/// An empty folder of this name for a test. Tests run at once, so that
-/// each name may be asked for once.
+/// Creates an empty folder of this name for a test. Tests run in parallel, so each name may be used
+/// only once.
 pub fn folder(name: &str) -> PathBuf {
     static TAKEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let is_new = TAKEN.lock().expect("no poison").insert(name.to_owned());
@@ -27,22 +27,21 @@ pub fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Everett, to be started in a folder.
+/// Returns a command that runs Everett in a folder.
 pub fn everett(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
-    // Which tests are written, and in which order, depends on who comes first
-    // where there are several workers.
+    // With several workers, which tests are written and in which order depends on timing.
     command.current_dir(folder).env("EVERETT_WORKERS", "1");
     command
 }
 
-/// Everything that a process printed.
+/// Returns everything that a process printed.
 pub fn text(output: &Output) -> String {
     let (out, err) = (&output.stdout, &output.stderr);
     String::from_utf8_lossy(out).into_owned() + &String::from_utf8_lossy(err)
 }
 
-/// The output of a command that must end with this code.
+/// Runs a command that must exit with this code, and returns its output.
 pub fn expect(command: &mut Command, code: i32) -> Output {
     let output = command.output().expect("it starts");
     let seen = output.status.code();
@@ -59,13 +58,13 @@ pub fn build(folder: &Path, name: &str, source: &str, flags: &[&str]) {
     expect(command.args(["-o", name, &file]), 0);
 }
 
-/// The summary of a run.
+/// Returns the summary of a run.
 pub fn summary(out: &Path) -> Value {
     let bytes = fs::read(out.join("summary.json")).expect("a summary");
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
-/// The same without what is measured: times and memory.
+/// Returns the summary without measurements: times and memory.
 pub fn summary_without_measures(out: &Path) -> Value {
     let mut value = summary(out);
     let fields = value.as_object_mut().expect("an object");
@@ -74,13 +73,13 @@ pub fn summary_without_measures(out: &Path) -> Value {
     value
 }
 
-/// A count in a summary.
+/// Returns a count in a summary.
 pub fn count(summary: &Value, pointer: &str) -> u64 {
     let value = summary.pointer(pointer).and_then(Value::as_u64);
     value.unwrap_or_else(|| panic!("no count {pointer} in {summary}"))
 }
 
-/// The weights must sum to 1, whatever ended the run.
+/// Checks that the weights sum to 1, whatever ended the run.
 pub fn check_weights(summary: &Value) {
     let part = |name: &str| summary["weight"][name].as_f64().expect("a weight");
     let other = |name: &str| summary["weight"][name].as_f64().unwrap_or(0.0);
@@ -89,7 +88,7 @@ pub fn check_weights(summary: &Value) {
     assert!((sum - 1.0).abs() < 1e-9, "the weights sum to {sum}");
 }
 
-/// Files below a folder, by their path in it.
+/// Returns the files below a folder, by relative path.
 pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -108,7 +107,7 @@ pub fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// The traces among the tests of a run.
+/// Returns the traces among the tests of a run.
 pub fn traces(out: &Path) -> Vec<(PathBuf, Value)> {
     let tests = files(&out.join("tests"));
     let traces = tests
@@ -122,7 +121,7 @@ pub fn traces(out: &Path) -> Vec<(PathBuf, Value)> {
         .collect()
 }
 
-/// How all paths of a run ended, sorted: the same for every order in which they were explored.
+/// Returns how all paths of a run ended, sorted: the same for every order of exploration.
 pub fn endings(out: &Path) -> Vec<String> {
     let mut endings: Vec<String> = traces(out)
         .iter()
@@ -132,8 +131,8 @@ pub fn endings(out: &Path) -> Vec<String> {
     endings
 }
 
-/// Runs a command and kills it with a signal when so many tests are in a
-/// folder, if it has not ended before.
+/// Runs a command and sends it a signal when this many tests are in a folder, unless it has ended
+/// before.
 pub fn stop_at(command: &mut Command, signal: &str, tests: &Path, enough: usize) -> Option<i32> {
     let command = command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");
@@ -142,18 +141,18 @@ pub fn stop_at(command: &mut Command, signal: &str, tests: &Path, enough: usize)
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     let kill = format!("kill -{signal} {}", child.id());
-    // It may be at its end already.
+    // The process may already have ended.
     let _ = Command::new("sh").args(["-c", &kill]).output();
     child.wait().expect("its end").code()
 }
 
-/// A run has come to its end. One that is killed between its summary and the removal of
-/// its checkpoint is resumed again.
+/// Returns whether a run has ended. A run that is killed between its summary and the removal of its
+/// checkpoint is resumed again.
 pub fn is_at_its_end(out: &Path) -> bool {
     out.join("summary.json").exists() && !out.join("checkpoint.json").exists()
 }
 
-/// Runs a command and watches the most memory that it took, in bytes.
+/// Runs a command and returns its peak memory in bytes.
 pub fn watched(command: &mut Command) -> u64 {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().expect("it starts");

@@ -1,4 +1,4 @@
-//! A connection to a broker that breaks at a chosen operation: its worker dies there.
+//! A connection to a broker that breaks at a chosen operation, where its worker dies.
 
 use everett_cluster::{
     Broker, Error, Hash, JobId, Key, Kind, Lease, MemoryBroker, Outcome, RunId, SharedMemory,
@@ -6,22 +6,23 @@ use everett_cluster::{
 };
 use std::time::Duration;
 
-/// A connection that breaks for good at some operation, before it or after it has taken effect.
+/// A connection that breaks for good at some operation, before or after the operation has taken
+/// effect.
 pub struct Mortal {
     broker: MemoryBroker,
-    /// Operations that are left.
+    /// The number of operations that are left.
     pub breaths: u64,
-    /// It breaks after the last one has taken effect.
+    /// Whether it breaks after the last one has taken effect.
     pub after: bool,
-    /// It has broken.
+    /// Whether it has broken.
     pub is_dead: bool,
-    /// It makes the mistake of taking a job from the queue before it
-    /// has handed out what the job left.
+    /// Whether it has a deliberate bug: it takes a job from the queue before it has handed out the
+    /// rest of the job.
     pub is_hasty: bool,
 }
 
 impl Mortal {
-    /// A connection that does not break.
+    /// Creates a connection that does not break.
     pub fn new(shared: &SharedMemory) -> Mortal {
         Mortal {
             broker: shared.connect(),

@@ -1,6 +1,6 @@
 //! Small programs that several tests explore.
 
-/// Branches, a choice, output, exit codes and a finding that many paths reach.
+/// A program with branches, a choice, output, exit codes and a finding that many paths reach.
 pub const FORKS: &str = r#"
 #include <everett.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ int main(void) {
 }
 "#;
 
-/// How many paths it has.
+/// The number of its paths.
 pub const FORKS_PATHS: u64 = 3 * 3 * 3 * 3 * 3;
 
 /// Reads standard input and an argument.
@@ -45,10 +45,10 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Runs for ever without a question to the solver.
+/// Runs forever without solver queries.
 pub const SPIN: &str = "int main(void) { for (volatile unsigned i = 0;; i++); }\n";
 
-/// Forks for ever.
+/// Forks forever.
 pub const FORK_FOR_EVER: &str = r#"
 #include <everett.h>
 int main(void) {
@@ -60,7 +60,7 @@ int main(void) {
 }
 "#;
 
-/// Many states, each with memory of its own.
+/// A program with many states, each with its own memory.
 pub const LARGE_STATES: &str = r#"
 #include <everett.h>
 #include <stdlib.h>
