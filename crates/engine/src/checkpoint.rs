@@ -5,7 +5,6 @@ use everett_net::HostIndex;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::Arc;
 
 use crate::error::SavedError;
 use crate::explorer::Explorer;
@@ -179,10 +178,7 @@ impl Explorer<'_> {
     }
 
     fn save_jobs(&self, writer: &mut SpillWriter, jobs: Vec<Job>) -> io::Result<Bundle> {
-        let traces = jobs.into_iter().filter_map(|job| match job {
-            Job::State(trace) => Some(Arc::from(trace)),
-            Job::Worlds(_) => None,
-        });
+        let traces = jobs.iter().flat_map(Job::traces).cloned();
         let states: Vec<State> = traces
             .map(|trace| State::starting(Path::following(trace)))
             .collect();

@@ -3,6 +3,7 @@
 
 use everett_linux::ExposedData;
 use smallvec::SmallVec;
+use std::collections::HashSet;
 
 use crate::history::HistoryDigest;
 use crate::random::Random;
@@ -112,6 +113,8 @@ struct ForkNode {
     parent: u32,
     /// The two children of a fork, or `[state, LEAF]` for a leaf.
     children: [u32; 2],
+    /// The number of instructions before the fork; 0 for a leaf, or if it is not known.
+    instructions: u64,
 }
 
 /// No node.
@@ -256,6 +259,7 @@ impl Frontier {
         let leaf = self.new_node(ForkNode {
             parent: NONE,
             children: [NONE, LEAF],
+            instructions: 0,
         });
         let id = self.new_entry(stored, leaf, info);
         self.nodes[leaf as usize].children[0] = id.0;
@@ -267,6 +271,7 @@ impl Frontier {
         let top = self.new_node(ForkNode {
             parent: NONE,
             children: [one, other],
+            instructions: 0,
         });
         self.nodes[one as usize].parent = top;
         self.nodes[other as usize].parent = top;
@@ -288,14 +293,21 @@ impl Frontier {
         let first = self.new_node(ForkNode {
             parent: node,
             children: [parent.0, LEAF],
+            instructions: 0,
         });
         let second = self.new_node(ForkNode {
             parent: node,
             children: [NONE, LEAF],
+            instructions: 0,
         });
+        let instructions = match &stored {
+            Stored::Live(state) => state.instructions(),
+            Stored::Spilled(_) | Stored::Running => 0,
+        };
         let id = self.new_entry(stored, second, info);
         self.nodes[second as usize].children[0] = id.0;
-        self.nodes[node as usize].children = [first, second];
+        let fork = &mut self.nodes[node as usize];
+        (fork.children, fork.instructions) = ([first, second], instructions);
         if let Some(entry) = self.entry_mut(parent) {
             entry.leaf = first;
             let used = entry.used.clone();
@@ -523,6 +535,81 @@ impl Frontier {
         self.iter_from(StateId(0))
     }
 
+    /// Returns the states of a subtree of forks with at most this number of states, but not many
+    /// less: they have a long part of their paths in common.
+    pub fn subtree(&self, most: usize) -> Vec<StateId> {
+        let counts = self.count_leaves();
+        let mut node = self.root;
+        while node != NONE && counts[node as usize] as usize > most {
+            let [one, other] = self.nodes[node as usize].children;
+            if other == LEAF {
+                return Vec::new();
+            }
+            let is_larger = counts[other as usize] > counts[one as usize];
+            node = if is_larger { other } else { one };
+        }
+        let below = self.nodes_below(node).into_iter();
+        let children = below.map(|node| self.nodes[node as usize].children);
+        let leaves = children.filter(|children| children[1] == LEAF);
+        leaves.map(|children| StateId(children[0])).collect()
+    }
+
+    /// Returns a node and all nodes below it, each before its children.
+    fn nodes_below(&self, top: u32) -> Vec<u32> {
+        let mut below: Vec<u32> = (top != NONE).then_some(top).into_iter().collect();
+        let mut next = 0;
+        while let Some(node) = below.get(next) {
+            let children = self.nodes[*node as usize].children;
+            if children[1] != LEAF {
+                below.extend(children);
+            }
+            next += 1;
+        }
+        below
+    }
+
+    /// Returns the number of states below each node of the tree of forks.
+    fn count_leaves(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.nodes.len()];
+        for node in self.nodes_below(self.root).into_iter().rev() {
+            let children = self.nodes[node as usize].children;
+            counts[node as usize] = match children[1] {
+                LEAF => 1,
+                other => counts[children[0] as usize] + counts[other as usize],
+            };
+        }
+        counts
+    }
+
+    /// Returns the number of instructions of the paths to these states, of parts that several have
+    /// in common once. A spilled state has to be rematerialised anyway, and does not count.
+    pub fn instructions_to(&self, states: &[StateId]) -> u64 {
+        let mut marked = HashSet::new();
+        let own = |id: &StateId| {
+            let entry = self.entry(*id)?;
+            let Stored::Live(state) = &entry.stored else {
+                return None;
+            };
+            let mut node = entry.leaf;
+            while node != NONE && marked.insert(node) {
+                node = self.nodes[node as usize].parent;
+            }
+            let common = self.nodes.get(node as usize);
+            let common = common.map_or(0, |node| node.instructions);
+            Some(state.instructions().saturating_sub(common))
+        };
+        states.iter().filter_map(own).sum()
+    }
+
+    /// Sets the number of instructions before the fork whose second child this state is.
+    pub fn set_forked_at(&mut self, child: StateId, instructions: u64) {
+        let leaf = self.entry(child).map_or(NONE, |entry| entry.leaf);
+        let parent = self.nodes.get(leaf as usize).map(|node| node.parent);
+        if let Some(node) = parent.and_then(|parent| self.nodes.get_mut(parent as usize)) {
+            node.instructions = instructions;
+        }
+    }
+
     /// Returns the weights of all states that are not being executed.
     pub fn weights(&self) -> impl Iterator<Item = (StateId, Weight)> {
         let entries = self.entries.iter().enumerate();
@@ -550,6 +637,22 @@ mod tests {
     fn spill_id(halvings: u32) -> SpillId {
         let fields = serde_json::json!({"offset": 0, "len": 0, "check": 0, "halvings": halvings});
         serde_json::from_value(fields).unwrap()
+    }
+
+    #[test]
+    fn a_subtree_has_at_most_so_many_states_and_not_many_less() {
+        let mut frontier = Frontier::default();
+        let stored = |number| Stored::Spilled(Spilled::of_program(spill_id(number)));
+        let mut last = frontier.add_root(stored(0), StateInfo::default());
+        // One side of each fork forks again.
+        for number in 1..10 {
+            last = frontier.add_child(last, stored(number), StateInfo::default());
+        }
+        let sizes = [0, 1, 2, 5, 9, 10, 99].map(|most| frontier.subtree(most).len());
+        assert_eq!(sizes, [0, 1, 2, 5, 9, 10, 10]);
+        let deepest = frontier.subtree(2);
+        assert!(deepest.contains(&last), "{deepest:?}");
+        assert!(Frontier::default().subtree(3).is_empty());
     }
 
     #[test]

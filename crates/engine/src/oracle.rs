@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::input::Input;
-use crate::path::{Answer, MergePoint, Path};
-use crate::trace::{TraceAnswer, TraceChoice, input_of, is_named};
+use crate::path::{Answer, Companion, MergePoint, Path};
+use crate::trace::{TraceAnswer, TraceChoice, TraceInput, input_of, is_named};
 
 /// Why a state was suspended.
 #[derive(Clone, Debug)]
@@ -144,6 +144,28 @@ impl<'a> PathOracle<'a> {
         arena.eval(term, &self.path.model, self.scratch)
     }
 
+    /// Suspends a state that follows several traces if one of them gives another answer than this
+    /// one, or ends at this question: it continues with a state of its own, which asks again.
+    fn part_unless(&mut self, agrees: impl FnMut(&Companion) -> bool) -> Result<(), Suspend> {
+        let answered = self.path.answered;
+        let Some(follow) = &mut self.path.follow else {
+            return Ok(());
+        };
+        if follow.companions.is_empty() || !follow.part(answered, agrees) {
+            return Ok(());
+        }
+        Err(Suspend)
+    }
+
+    /// The same, for the value of a term.
+    fn part_by(&mut self, arena: &Arena, term: ExprId, value: u64) -> Result<(), Suspend> {
+        let mut scratch = std::mem::take(self.scratch);
+        let agrees = |other: &Companion| arena.eval(term, &other.model, &mut scratch) == value;
+        let parted = self.part_unless(agrees);
+        *self.scratch = scratch;
+        parted
+    }
+
     /// Stops following the trace, and records how the program diverged from it.
     fn diverge(&mut self, message: String) {
         self.path.follow = None;
@@ -264,6 +286,7 @@ impl Oracle for PathOracle<'_> {
         let side = self.eval(arena, condition) != 0;
         let negated = arena.not(condition);
         if self.follows() {
+            self.part_by(arena, condition, u64::from(side))?;
             self.path
                 .constrain(arena, if side { condition } else { negated });
             self.answer(Answer::Bool(side));
@@ -304,6 +327,7 @@ impl Oracle for PathOracle<'_> {
         let value = self.eval(arena, term);
         let same = Self::equal(arena, term, value);
         if self.follows() {
+            self.part_by(arena, term, value)?;
             self.path.constrain(arena, same);
             self.answer(Answer::Value(value));
             return self.pausing(value);
@@ -341,6 +365,8 @@ impl Oracle for PathOracle<'_> {
         }
         if known.is_none() && !self.is_open() {
             self.exclude(arena, term);
+            // The range follows from the path condition, which companions have in common.
+            self.part_unless(|_| true)?;
             if let Some((least, greatest)) = self.range(arena, term).filter(|&range| few(range)) {
                 self.answer(Answer::Range(least, greatest));
                 return self.pausing(Narrowed::Range(least, greatest));
@@ -360,6 +386,11 @@ impl Oracle for PathOracle<'_> {
             .filter(|alternative| !self.path.excluded.contains(&u64::from(*alternative)));
         let first = left.next().unwrap_or(0);
         let last_one = left.next().is_none();
+        if let Some(follow) = &self.path.follow {
+            let (trace, used) = (follow.trace.clone(), follow.choices_used);
+            let next = trace.choices.get(used);
+            self.part_unless(|other| other.trace.choices.get(used) == next)?;
+        }
         let second = self.path.second.as_ref();
         let shared = second.and_then(|second| second.choice(site, alternatives));
         let picked = self.followed_choice(site, alternatives).or(shared);
@@ -391,6 +422,7 @@ impl Oracle for PathOracle<'_> {
             return Err(Suspend);
         }
         let mut holds = self.eval(arena, condition) != 0;
+        self.part_by(arena, condition, u64::from(holds))?;
         if !holds && !self.follows() {
             match self
                 .solver
@@ -432,6 +464,9 @@ impl Oracle for PathOracle<'_> {
             return self.pausing(array);
         }
         let ordinal = self.path.inputs.len();
+        let has_same =
+            |given: &TraceInput| is_named(&given.name, name) && given.bytes.len() == size as usize;
+        self.part_unless(|other| other.trace.inputs.get(ordinal).is_some_and(has_same))?;
         let name = self.path.names.take(name);
         let shared = self.shared_input(&name);
         if let Some((array, made)) = shared
@@ -445,7 +480,12 @@ impl Oracle for PathOracle<'_> {
             Some(owner) => arena.array(ordinal as u32, &format!("{owner}:{name}"), size),
             None => arena.array(ordinal as u32, &name, size),
         };
-        if let Some(follow) = &self.path.follow {
+        if let Some(follow) = &mut self.path.follow {
+            for companion in &mut follow.companions {
+                if let Some(given) = companion.trace.inputs.get(ordinal) {
+                    companion.model = companion.model.with(values_of(array, &given.bytes));
+                }
+            }
             let mut given = follow.trace.inputs.get(ordinal);
             if follow.loose.is_some() && given.is_none_or(|given| *given.name != *name) {
                 let mut all = follow.trace.inputs.iter();
@@ -454,17 +494,11 @@ impl Oracle for PathOracle<'_> {
             match given {
                 given if follow.loose.is_some() => {
                     let bytes = given.map_or(&[][..], |given| &given.bytes);
-                    let bytes = bytes.iter().take(size as usize).zip(0..);
-                    let bytes = bytes.map(|(byte, at)| (array, at, *byte));
-                    self.path.model = self.path.model.with(bytes);
+                    let bytes = &bytes[..bytes.len().min(size as usize)];
+                    self.path.model = self.path.model.with(values_of(array, bytes));
                 }
                 Some(given) if *given.name == *name && given.bytes.len() == size as usize => {
-                    let bytes = given
-                        .bytes
-                        .iter()
-                        .zip(0..)
-                        .map(|(byte, at)| (array, at, *byte));
-                    self.path.model = self.path.model.with(bytes);
+                    self.path.model = self.path.model.with(values_of(array, &given.bytes));
                 }
                 other => {
                     let other = other.map_or("no input".to_owned(), |other| {
@@ -579,6 +613,14 @@ impl Oracle for PathOracle<'_> {
         self.path.tape.clear();
         self.next = 0;
     }
+}
+
+/// Returns the values of an input, byte by byte, for a model.
+fn values_of(array: ArrayId, bytes: &[u8]) -> impl Iterator<Item = (ArrayId, u32, u8)> {
+    bytes
+        .iter()
+        .zip(0..)
+        .map(move |(byte, at)| (array, at, *byte))
 }
 
 /// The clock of the run, and when it ends.

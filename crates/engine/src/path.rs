@@ -77,6 +77,49 @@ pub struct Follow {
     pub choices_used: usize,
     /// The choices that are left, by site, if the trace is followed loosely.
     pub loose: Option<BTreeMap<ChoiceSite, VecDeque<u32>>>,
+    /// Other traces with the same answers so far: one state follows the common part of all.
+    pub companions: Vec<Companion>,
+    /// Companions that part from the state at the current question.
+    pub leaving: Vec<Companion>,
+}
+
+/// A trace that a state follows together with its own one.
+#[derive(Clone, Debug)]
+pub struct Companion {
+    /// The trace.
+    pub trace: Arc<Trace>,
+    /// The values of the inputs so far.
+    pub model: Model,
+}
+
+impl Companion {
+    /// Returns the number of questions that the trace answers.
+    fn answered(&self) -> u64 {
+        let pending = self.trace.pending.as_ref();
+        pending.map_or(0, |pending| pending.answered)
+    }
+}
+
+impl Follow {
+    /// Creates the start of following a trace exactly.
+    fn new(trace: Arc<Trace>) -> Follow {
+        Follow {
+            trace,
+            choices_used: 0,
+            loose: None,
+            companions: Vec::new(),
+            leaving: Vec::new(),
+        }
+    }
+
+    /// Lets companions leave that end at this question, or do not give the same answer to it.
+    /// Returns whether there are any: then the state must be suspended.
+    pub fn part(&mut self, answered: u64, mut agrees: impl FnMut(&Companion) -> bool) -> bool {
+        let all = std::mem::take(&mut self.companions);
+        let stays = |companion: &Companion| companion.answered() > answered && agrees(companion);
+        (self.companions, self.leaving) = all.into_iter().partition(stays);
+        !self.leaving.is_empty()
+    }
 }
 
 /// A trace that was followed to its end.
@@ -187,13 +230,68 @@ impl Path {
                 .collect();
             path.excluded_anew = true;
         } else {
-            path.follow = Some(Box::new(Follow {
-                trace,
-                choices_used: 0,
-                loose: None,
-            }));
+            path.follow = Some(Box::new(Follow::new(trace)));
         }
         path
+    }
+
+    /// Creates the start of a path that follows several pending traces as long as their answers are
+    /// the same.
+    pub fn following_together(traces: &[Arc<Trace>]) -> Path {
+        let model = Model::default();
+        let companion = |trace: &Arc<Trace>| Companion {
+            trace: trace.clone(),
+            model: model.clone(),
+        };
+        let mut path = Path::default();
+        path.lead(traces.iter().map(companion).collect(), 0);
+        path
+    }
+
+    /// Continues the path with these companions: follows the longest trace, and the others as long
+    /// as they agree with it.
+    fn lead(&mut self, mut companions: Vec<Companion>, choices_used: usize) {
+        let longest = companions
+            .iter()
+            .enumerate()
+            .max_by_key(|(_, c)| c.answered());
+        let Some((longest, _)) = longest else { return };
+        let Companion { trace, model } = companions.swap_remove(longest);
+        if let Some(pending) = &trace.pending {
+            self.weight.halvings = pending.halvings;
+            self.depth = pending.depth;
+            self.counted = pending.instructions;
+        }
+        self.model = model;
+        let mut follow = Follow::new(trace);
+        (follow.choices_used, follow.companions) = (choices_used, companions);
+        self.follow = Some(Box::new(follow));
+        self.end_following();
+    }
+
+    /// Removes the companions that part from this path, and returns the path on which they continue.
+    pub fn take_leaving(&mut self) -> Option<Path> {
+        let follow = self.follow.as_mut()?;
+        let (leaving, used) = (std::mem::take(&mut follow.leaving), follow.choices_used);
+        if leaving.is_empty() {
+            return None;
+        }
+        let mut path = self.clone();
+        path.lead(leaving, used);
+        Some(path)
+    }
+
+    /// Returns the trace that the path follows, or has followed to its end.
+    pub fn followed(&self) -> Option<Arc<Trace>> {
+        let follow = self.follow.as_ref().map(|follow| &follow.trace);
+        let followed = follow.or_else(|| Some(&self.origin.as_ref()?.trace));
+        followed.cloned()
+    }
+
+    /// Returns whether the path follows several traces.
+    pub fn has_companions(&self) -> bool {
+        let follow = self.follow.as_ref();
+        follow.is_some_and(|follow| !follow.companions.is_empty())
     }
 
     /// Creates the start of a path that follows a trace loosely: inputs are matched by name,
@@ -206,9 +304,8 @@ impl Path {
         }
         Path {
             follow: Some(Box::new(Follow {
-                trace,
-                choices_used: 0,
                 loose: Some(left),
+                ..Follow::new(trace)
             })),
             ..Path::default()
         }
@@ -238,6 +335,11 @@ impl Path {
         self.answered += 1;
         self.digest = answer.mixed_into(self.digest);
         self.excluded.clear();
+        self.end_following();
+    }
+
+    /// Stops following a trace whose questions are all answered.
+    fn end_following(&mut self) {
         let Some(follow) = &self.follow else { return };
         let Some(pending) = &follow.trace.pending else {
             return;

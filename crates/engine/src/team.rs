@@ -6,6 +6,7 @@
 
 pub(crate) mod giving;
 pub(crate) mod member;
+mod together;
 
 use everett_linux::Setup;
 use everett_vm::Image;
@@ -26,7 +27,7 @@ use crate::team::member::{
 };
 use crate::trace::Trace;
 
-/// Maximum number of rounds between two checks whether idle workers want something.
+/// Maximum number of rounds between two checks whether idle workers want dstates.
 const MOST_ROUNDS_A_LOOK: u32 = 4096;
 /// Dstates are given away for the first time after a number of rounds that is the instructions of a
 /// batch divided by this: a shorter search ends before another worker has started.
@@ -182,13 +183,10 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// Returns the round from which on a worker gives something away.
+    /// Returns the round from which on a worker gives dstates away.
     fn first_look(&self) -> u32 {
         let rounds = self.config.batch_instructions / FIRST_ROUNDS_PART;
-        match self.is_world() {
-            true => u32::try_from(rounds).unwrap_or(u32::MAX),
-            false => 0,
-        }
+        u32::try_from(rounds).unwrap_or(u32::MAX)
     }
 
     /// Returns the configuration of a worker, with its own seed and spill file.
@@ -213,7 +211,7 @@ impl<'a> Explorer<'a> {
     pub(crate) fn take_jobs(&mut self, jobs: Vec<Job>) {
         for job in jobs {
             match job {
-                Job::State(trace) => self.add_path(Path::following(Arc::from(trace))),
+                Job::States(traces) => self.rematerialise_together(&traces),
                 Job::Worlds(part) => self.take_worlds(&part),
             }
         }

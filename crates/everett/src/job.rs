@@ -10,6 +10,7 @@ use everett_vm::Image;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::budget::{Budget, Work};
@@ -21,6 +22,9 @@ use crate::trace::WorldTrace;
 
 /// The work that a fork counts as, in instructions: the queries before it take as long.
 const FORK_WORK: u64 = 1000;
+
+/// Maximum number of states that a job rematerialises at its beginning.
+const MOST_TOGETHER: usize = 256;
 
 /// A program or a scenario that is ready to be explored.
 pub struct Prepared {
@@ -202,7 +206,7 @@ impl Prepared {
     }
 
     /// Explores states until none is left, the budget is spent, or the supervisor ends the job.
-    /// States are rematerialised without queries, when they are selected. `None` if the supervisor
+    /// States are rematerialised without queries: a few together, many when they are selected. `None` if the supervisor
     /// rejected the result of a part.
     pub fn explore(&self, job: Job<'_>, session: &Session) -> Result<Option<JobResult>> {
         // A budget is for a whole job, and worlds cannot be divided.
@@ -216,11 +220,14 @@ impl Prepared {
             },
             ..self.config.clone()
         };
-        let start = match job.states {
-            States::Program(states) => Start::States(states),
-            States::Worlds(worlds) => Start::Worlds(vec![*worlds]),
+        let (start, together) = match job.states {
+            States::Program(states) if states.len() <= MOST_TOGETHER => (Start::Nothing, states),
+            States::Program(states) => (Start::States(states), Vec::new()),
+            States::Worlds(worlds) => (Start::Worlds(vec![*worlds]), Vec::new()),
         };
         let mut explorer = Explorer::new(&self.images, config, start)?;
+        let together: Vec<Arc<Trace>> = together.into_iter().map(Arc::new).collect();
+        explorer.rematerialise_together(&together);
         let stop = AtomicBool::new(false);
         let mut listener = Working {
             result: JobResult::default(),

@@ -467,6 +467,120 @@ fn coverage_of_workers_is_that_of_one_process() {
     assert_eq!(known, all);
 }
 
+/// A program with a long beginning that all paths have in common, inputs that are made late, and
+/// choices of data of all kinds.
+const LATE: &str = r#"
+#include <everett.h>
+static volatile int sink;
+int main(void) {
+  unsigned char b[4], table[64];
+  for (int i = 0; i < 100; i++) table[i % 64] = 3 * i;
+  everett_make_symbolic(b, sizeof b, "b");
+  for (int i = 0; i < 4; i++) {
+    if (b[i] > 60 + i) sink++;
+    if (table[b[i] % 4] & 1) sink += 2;
+  }
+  unsigned char c;
+  everett_make_symbolic(&c, 1, "c");
+  everett_assume(c != 7);
+  switch (c) { case 1: return 1; case 3: return sink; case 9: return 9; }
+  return everett_choose(3, "last") + c % 3;
+}
+"#;
+
+/// A supervisor that gives states away once, at a look, and keeps the results.
+struct Giving {
+    at: u64,
+    looks: u64,
+    given: Vec<States>,
+    parts: Vec<JobResult>,
+}
+
+impl Supervisor for Giving {
+    fn look(&mut self, _: &JobProgress<'_>, _: &mut Vec<u8>) -> Look {
+        self.looks += 1;
+        match self.looks == self.at {
+            true => Look::Give(1000),
+            false => Look::GoOn,
+        }
+    }
+
+    fn split(&mut self, mut result: JobResult) -> bool {
+        self.given.extend(result.left.split_off(1));
+        self.parts.push(result);
+        true
+    }
+}
+
+/// Explores states. Returns the results, and the states that were given away at a look.
+fn given_at(prepared: &Prepared, states: States, at: u64) -> (Vec<JobResult>, Vec<States>) {
+    let mut giving = Giving {
+        at,
+        looks: 0,
+        given: Vec::new(),
+        parts: Vec::new(),
+    };
+    let job = Job {
+        states,
+        budget: Budget::default(),
+        work: 200,
+        first: 200,
+        supervisor: &mut giving,
+        parts: 1,
+        spill: None,
+    };
+    let result = prepared.explore(job, &Session::new());
+    let rest = result.expect("it is explored").expect("a result");
+    giving.parts.push(rest);
+    (giving.parts, giving.given)
+}
+
+/// States that move together execute the common parts of their paths once. They reach the same ends
+/// as where they come from, at whatever time they move.
+#[test]
+fn states_that_move_together_are_replayed_together() {
+    let folder = folder("balance-together");
+    build(&folder, "late", LATE, &["-O0"]);
+    let spec = RunSpec {
+        batch: Some(100),
+        search: vec!["bfs".to_owned()],
+        ..RunSpec::new([folder.join("late")])
+    };
+    let session = Session::new();
+    let parcel = Parcel::of(&spec, &session).expect("a parcel");
+    let prepared = Prepared::of(&parcel, &session).expect("a program");
+    let ends = |parts: &[JobResult]| -> Vec<(u64, u32)> {
+        let mut ends: Vec<_> = parts.iter().flat_map(|it| it.paths.clone()).collect();
+        ends.sort_unstable();
+        ends
+    };
+    let executed = |parts: &[JobResult]| -> u64 {
+        parts.iter().map(|it| it.part.statistics.instructions).sum()
+    };
+    let whole = given_at(&prepared, States::beginning(false), 0).0;
+    assert!(ends(&whole).len() > 500, "{} paths", ends(&whole).len());
+    let mut most = 0;
+    for at in [4, 6, 8, 10, 15, 20, 30, 40, 60, 80, 120] {
+        let (mut parts, given) = given_at(&prepared, States::beginning(false), at);
+        for states in given {
+            let States::Program(traces) = &states else {
+                panic!("states of a program")
+            };
+            let count = traces.len() as u64;
+            let pending = traces.iter().filter_map(|it| it.pending.as_ref());
+            let alone: u64 = pending.map(|it| it.instructions).sum();
+            let rest = given_at(&prepared, states, 0).0;
+            let replayed: u64 = rest.iter().map(|it| it.part.statistics.replayed).sum();
+            assert!(count < 4 || 2 * replayed < alone, "{replayed} of {alone}");
+            most = most.max(count);
+            parts.extend(rest);
+        }
+        assert_eq!(ends(&parts), ends(&whole), "at look {at}");
+        assert_eq!(executed(&parts), executed(&whole), "at look {at}");
+    }
+    assert!(most > 8, "{most} states moved together");
+}
+
 /// The lead of several workers panics, for instance because an observer does: the others leave, and
 /// the panic reaches the caller.
 #[test]

@@ -287,13 +287,11 @@ impl Explorer<'_> {
     /// traces, and not kept in memory.
     pub(crate) fn stow(&mut self, jobs: Vec<Job>) {
         for part in jobs.chunks(BUNDLE) {
-            let traces = part.iter().filter_map(|job| match job {
-                Job::State(trace) => Some(Arc::new((**trace).clone())),
-                Job::Worlds(_) => None,
-            });
+            let are_states = part.iter().all(|job| matches!(job, Job::States(_)));
+            let traces = part.iter().flat_map(Job::traces).cloned();
             let states = traces.map(|trace| State::starting(Path::following(trace)));
             let states: Vec<State> = states.collect();
-            let Some(spill) = self.spill.as_mut().filter(|_| states.len() == part.len()) else {
+            let Some(spill) = self.spill.as_mut().filter(|_| are_states) else {
                 self.take_jobs(part.to_vec());
                 continue;
             };

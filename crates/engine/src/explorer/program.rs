@@ -56,17 +56,11 @@ impl Explorer<'_> {
             let follows = state.path.follow.is_some();
             let before = state.instructions();
             let (exit, fork) = self.run_slice(&mut state, target.saturating_sub(before).max(1));
-            let after = state.instructions();
-            let executed = after - before;
-            let new = after.saturating_sub(before.max(state.path.counted));
-            self.statistics.instructions += new;
-            self.statistics.replayed += executed - new;
             if follows || before < state.path.counted {
                 // Rematerialising a state is no part of its batch.
-                target = target.max(after + self.config.batch_instructions);
+                target = target.max(state.instructions() + self.config.batch_instructions);
             }
-            state.path.counted = state.path.counted.max(after);
-            state.since_new += executed;
+            self.count_executed(&mut state, before);
             self.note_coverage(&mut state);
             match (exit, fork) {
                 // Another worker took the last fork: the question stays open.
@@ -123,7 +117,7 @@ impl Explorer<'_> {
                 return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
             }
             let forked = self.statistics.forks - forks_before >= FORKS_A_BATCH;
-            let is_full = forked || self.has_grown();
+            let is_full = forked || self.has_grown() || self.is_asked_for_states();
             if state.instructions() >= target
                 || is_full
                 || self.out_of_time()
@@ -136,6 +130,17 @@ impl Explorer<'_> {
         self.frontier.set_info(id, info);
         self.frontier.put(id, Stored::Live(state));
         self.searcher.updated(&self.frontier, id);
+    }
+
+    /// Counts the instructions that a state has executed since it had executed `before`.
+    pub(crate) fn count_executed(&mut self, state: &mut State, before: u64) {
+        let after = state.instructions();
+        let executed = after - before;
+        let new = after.saturating_sub(before.max(state.path.counted));
+        self.statistics.instructions += new;
+        self.statistics.replayed += executed - new;
+        state.path.counted = state.path.counted.max(after);
+        state.since_new += executed;
     }
 
     /// Returns a state before the end of its path, for a path that may not end now because another
@@ -159,7 +164,7 @@ impl Explorer<'_> {
     }
 
     /// Runs a state for at most `budget` instructions, and less if memory is short.
-    pub(super) fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
+    pub(crate) fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
         let deadline = self.time_limit();
         let budget = budget.min(self.most_instructions());
         let host = match &self.config.against {

@@ -4,10 +4,10 @@ use super::member::{ROUNDS_A_LOOK, WORTH};
 use super::*;
 
 /// Maximum number of states given away at a time.
-const MOST_GIVEN: usize = 64;
-/// The number of states of a frontier that a worker may inspect for each round of its search: the
-/// search is then slowed down by about a hundredth while others are idle.
-const INSPECTED_A_ROUND: usize = 16;
+const MOST_GIVEN: usize = 256;
+/// A worker looks for states that it can give to idle workers for at most one part in this many of
+/// its time.
+const LOOKING_PART: u32 = 50;
 /// Maximum number of dstates considered for giving away, and given at a time.
 const MOST_DSTATES: usize = 1024;
 /// States may be given away, whatever is expected of them, while rematerialising them takes at most
@@ -73,44 +73,55 @@ fn share_of_weight(
 }
 
 impl Explorer<'_> {
+    /// Returns whether this worker should now give states to idle workers.
+    pub(crate) fn is_asked_for_states(&self) -> bool {
+        let is_asked = |member: &Member| {
+            member.team.wanted.load(Ordering::Relaxed) > 0
+                && self.config.clock.now() >= member.look_after
+        };
+        self.frontier.len() > 1 && self.member.as_ref().is_some_and(is_asked)
+    }
+
     /// Gives states to idle workers: those with the largest weight, because most of the search is
     /// below them.
     pub(super) fn share_work(&mut self, team: &Team) {
         let wanted = team.wanted.load(Ordering::Relaxed);
-        let Some(member) = &self.member else { return };
-        if wanted == 0 || member.rounds < member.look_at || self.frontier.len() < 2 {
+        if !self.is_asked_for_states() {
             return;
         }
+        let now = self.config.clock.now();
         let heaviest = self.heaviest_states();
-        let inspected = heaviest.len() / INSPECTED_A_ROUND;
         let most = (heaviest.len() - heaviest.len() / (wanted + 1)).min(MOST_GIVEN);
         let part = wanted as f64 / (wanted + 1) as f64;
         let count = share_of_weight(heaviest.iter().map(|(halvings, _)| *halvings), part, most);
         let expected = team.expected.load(Ordering::Relaxed) as f64;
-        let explored = team.explored.load(Ordering::Relaxed);
-        let spent = team.given_replay.load(Ordering::Relaxed);
-        let mut budget = ReplayBudget::new(explored, spent);
-        let traces = self.give_worth(&heaviest[..count], expected, &mut budget);
-        team.given_replay.fetch_add(budget.used, Ordering::Relaxed);
-        self.look_again(
-            traces.is_empty(),
-            u32::try_from(inspected).unwrap_or(u32::MAX),
-        );
-        team.add_jobs(traces.into_iter().map(Job::state).collect());
+        let worth = self.worth_moving(&heaviest[..count], expected);
+        let mut jobs: Vec<Job> = Vec::new();
+        for part in worth.chunks(worth.len().div_ceil(wanted).max(1)) {
+            jobs.extend(self.give_together(part));
+        }
+        if jobs.is_empty() {
+            let explored = team.explored.load(Ordering::Relaxed);
+            let spent = team.given_replay.load(Ordering::Relaxed);
+            let mut budget = ReplayBudget::new(explored, spent);
+            for _ in 0..wanted {
+                let subtree = self.affordable_subtree(most / wanted, &mut budget);
+                jobs.extend(self.give_together(&subtree));
+            }
+            team.given_replay.fetch_add(budget.used, Ordering::Relaxed);
+        }
+        let taken = self.config.clock.now().saturating_sub(now);
+        if let Some(member) = &mut self.member {
+            member.look_after = now + LOOKING_PART * taken;
+        }
+        team.add_jobs(jobs);
     }
 
-    /// Sets the round of the next check whether idle workers want something. Checks in vain become
-    /// rarer.
-    fn look_again(&mut self, was_in_vain: bool, least: u32) {
-        let Some(member) = &mut self.member else {
-            return;
-        };
-        member.pause = match was_in_vain {
-            true => (2 * member.pause).min(MOST_ROUNDS_A_LOOK),
-            false => ROUNDS_A_LOOK,
-        };
-        let pause = member.pause.max(least);
-        member.look_at = member.rounds.saturating_add(pause);
+    /// Removes states from the search and returns the job to explore them.
+    fn give_together(&mut self, states: &[StateId]) -> Option<Job> {
+        let traces = states.iter().filter_map(|id| self.give(*id).map(Arc::new));
+        let traces: Vec<Arc<Trace>> = traces.collect();
+        (!traces.is_empty()).then_some(Job::States(traces))
     }
 
     /// Returns the states that are not being executed, the heaviest first.
@@ -122,30 +133,41 @@ impl Explorer<'_> {
         heaviest
     }
 
-    /// Removes those of these states from the search that are worth moving, and returns them as
-    /// pending traces. The cost of rematerialising a state must be small compared with the expected
-    /// work below it, or within the budget for all of them: in many programs, most of the work has
-    /// little weight.
-    fn give_worth(
-        &mut self,
-        states: &[(u32, StateId)],
-        expected: f64,
-        budget: &mut ReplayBudget,
-    ) -> Vec<Trace> {
-        let mut traces = Vec::new();
-        for (halvings, id) in states {
-            let replay = match self.frontier.get(*id) {
-                Some(Stored::Live(state)) => state.instructions(),
-                // A spilled state has to be rematerialised anyway.
-                Some(Stored::Spilled(_)) => 0,
-                Some(Stored::Running) | None => continue,
-            };
+    /// Returns those of these states below which so much work is expected that rematerialising them
+    /// costs little in comparison.
+    fn worth_moving(&self, states: &[(u32, StateId)], expected: f64) -> Vec<StateId> {
+        let is_worth = |(halvings, id): &&(u32, StateId)| {
             let below = expected * (-f64::from(*halvings)).exp2();
-            if expected == 0.0 || below >= WORTH * replay as f64 || budget.take(replay) {
-                traces.extend(self.give(*id));
+            let replay = self.replay_of(*id);
+            replay.is_some_and(|replay| expected == 0.0 || below >= WORTH * replay as f64)
+        };
+        let worth = states.iter().filter(is_worth);
+        worth.map(|(_, id)| *id).collect()
+    }
+
+    /// Returns the states of a subtree of forks with at most this number of states that the budget
+    /// allows to move. In many programs, most of the work has little weight. States of a subtree
+    /// have most of their paths in common, so moving many costs little more than moving one.
+    fn affordable_subtree(&self, mut most: usize, budget: &mut ReplayBudget) -> Vec<StateId> {
+        while most > 0 {
+            let states = self.frontier.subtree(most);
+            if budget.take(self.frontier.instructions_to(&states)) {
+                return states;
             }
+            most /= 2;
         }
-        traces
+        Vec::new()
+    }
+
+    /// Returns the number of instructions that rematerialising a state takes; `None` if it cannot be
+    /// moved.
+    fn replay_of(&self, id: StateId) -> Option<u64> {
+        match self.frontier.get(id)? {
+            Stored::Live(state) => Some(state.instructions()),
+            // A spilled state has to be rematerialised anyway.
+            Stored::Spilled(_) => Some(0),
+            Stored::Running => None,
+        }
     }
 
     /// Gives worlds to idle workers: the newest dstates, because they share most states.
@@ -156,7 +178,13 @@ impl Explorer<'_> {
             return;
         }
         let picked = self.pick_dstates(team, wanted);
-        self.look_again(picked.is_empty(), 0);
+        if let Some(member) = &mut self.member {
+            member.pause = match picked.is_empty() {
+                true => (2 * member.pause).min(MOST_ROUNDS_A_LOOK),
+                false => ROUNDS_A_LOOK,
+            };
+            member.look_at = member.rounds.saturating_add(member.pause);
+        }
         if picked.is_empty() {
             return;
         }
@@ -274,10 +302,14 @@ impl Explorer<'_> {
         let mut heaviest = self.heaviest_states();
         let halvings = heaviest.iter().map(|(halvings, _)| *halvings);
         heaviest.truncate(share_of(halvings, count));
-        let mut budget = ReplayBudget::new(explored.instructions, self.given_replay);
-        let traces = self.give_worth(&heaviest, expected, &mut budget);
-        self.given_replay += budget.used;
-        traces
+        let mut states = self.worth_moving(&heaviest, expected);
+        if states.is_empty() {
+            let mut budget = ReplayBudget::new(explored.instructions, self.given_replay);
+            let most = count.min(self.frontier.len().saturating_sub(1));
+            states = self.affordable_subtree(most, &mut budget);
+            self.given_replay += budget.used;
+        }
+        states.into_iter().filter_map(|id| self.give(id)).collect()
     }
 
     /// Returns copies of all states of a program, as pending traces.

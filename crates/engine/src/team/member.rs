@@ -27,8 +27,8 @@ pub(crate) enum Event {
 /// A unit of work that moves from one worker to another.
 #[derive(Clone)]
 pub(crate) enum Job {
-    /// A state of a program, as a pending trace.
-    State(Box<Trace>),
+    /// States of a program, as pending traces. They are rematerialised together.
+    States(Vec<Arc<Trace>>),
     /// Dstates with their states.
     Worlds(Arc<WorldPart>),
 }
@@ -36,13 +36,21 @@ pub(crate) enum Job {
 impl Job {
     /// Creates the job for a state of a program.
     pub(super) fn state(trace: Trace) -> Job {
-        Job::State(Box::new(trace))
+        Job::States(vec![Arc::new(trace)])
+    }
+
+    /// Returns the states of a program in the job.
+    pub(crate) fn traces(&self) -> &[Arc<Trace>] {
+        match self {
+            Job::States(traces) => traces,
+            Job::Worlds(_) => &[],
+        }
     }
 
     /// Returns the number of states in the job.
     pub(super) fn states(&self) -> u64 {
         match self {
-            Job::State(_) => 1,
+            Job::States(traces) => traces.len() as u64,
             Job::Worlds(part) => part.states() as u64,
         }
     }
@@ -184,7 +192,9 @@ pub(crate) struct Member {
     pub(crate) has_grown: bool,
     /// The number of rounds of this worker's search.
     pub(super) rounds: u32,
-    /// The round of the next check whether idle workers want states or dstates.
+    /// When to check again whether idle workers want states of a program.
+    pub(super) look_after: Duration,
+    /// The round of the next check whether idle workers want dstates.
     pub(super) look_at: u32,
     /// The number of rounds between two such checks.
     pub(super) pause: u32,
@@ -447,7 +457,7 @@ impl Drop for Pause<'_> {
 }
 
 impl Member {
-    /// Creates the view of a worker that gives nothing away before this round of its search.
+    /// Creates the view of a worker that gives no dstates away before this round of its search.
     pub(super) fn new(team: Arc<Team>, is_lead: bool, first_look: u32) -> Member {
         Member {
             team,
@@ -457,6 +467,7 @@ impl Member {
             growth: 0,
             has_grown: true,
             rounds: 0,
+            look_after: Duration::ZERO,
             look_at: first_look,
             pause: ROUNDS_A_LOOK,
             reported: SolverStatistics::default(),
@@ -515,8 +526,8 @@ const MOST_HANDED: usize = 256;
 /// rematerialising it.
 pub(super) const WORTH: f64 = 16.0;
 
-/// Number of rounds between two checks whether idle workers want something, because a round is
-/// short. It doubles if nothing was worth giving.
+/// Number of rounds between two checks whether idle workers want dstates, because a round of a
+/// world is short. It doubles if no dstate was worth giving.
 pub(crate) const ROUNDS_A_LOOK: u32 = 16;
 
 #[cfg(test)]
