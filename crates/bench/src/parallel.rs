@@ -7,21 +7,26 @@ use std::process::Command;
 
 use crate::{Bench, RUNS};
 
-/// Programs with many forks.
-const PROGRAMS: [&str; 2] = ["02_branch_tree", "07_expr_parser"];
+/// Programs with many forks, with sizes at which they run for some seconds.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("02_branch_tree", "-DBITS=19"),
+    ("03_branch_tree_dep", "-DBITS=16"),
+    ("07_expr_parser", "-DSIZE=8"),
+    ("10_linked_list", "-DN=8"),
+];
 
 impl Bench {
     pub fn parallel(&self, text: &mut String) -> Result<()> {
         writeln!(
             text,
             "Two workers, without tests; two processes with one worker each are the bound:\n\n\
-             | program | one worker s | two workers s | faster | bound | share of the bound | states moved |\n\
-             |---|---|---|---|---|---|---|"
+             | program | paths | one, s | two, s | faster | bound | share of the bound | moved | replay |\n\
+             |---|---|---|---|---|---|---|---|---|"
         )?;
-        for program in PROGRAMS {
-            self.build(program, "-O0")?;
+        for (program, size) in PROGRAMS {
+            self.build(program, size)?;
             let (mut one, mut two, mut both) = (f64::MAX, f64::MAX, f64::MAX);
-            let (mut paths, mut moved) = ((0, 0), 0);
+            let (mut paths, mut moved, mut replay) = ((0, 0), 0, 0.0);
             for _ in 0..RUNS {
                 let options = ["--no-tests", "--no-confirm", "--workers"];
                 let alone = self.explore(program, &[&options[..], &["1"]].concat())?;
@@ -30,6 +35,9 @@ impl Bench {
                     |run: &crate::Measured| run.summary["paths"]["completed"].as_u64().unwrap_or(0);
                 paths = (completed(&alone), completed(&team));
                 moved = team.summary["states_moved"].as_u64().unwrap_or(0);
+                let count = |name: &str| team.summary[name].as_f64().unwrap_or(0.0);
+                let executed = count("instructions") + count("instructions_replayed");
+                replay = 100.0 * count("instructions_replayed") / executed;
                 (one, two) = (one.min(alone.seconds), two.min(team.seconds));
                 both = both.min(self.two_at_once(program)?);
             }
@@ -39,7 +47,9 @@ impl Bench {
             let (faster, bound) = (one / two, 2.0 * one / both);
             writeln!(
                 text,
-                "| {program} | {one:.2} | {two:.2} | {faster:.2} | {bound:.2} | {:.0} % | {moved} |",
+                "| {program} {size} | {} | {one:.2} | {two:.2} | {faster:.2} | {bound:.2} | {:.0} % | {moved} | \
+                 {replay:.1} % |",
+                paths.1,
                 100.0 * faster / bound
             )?;
         }
