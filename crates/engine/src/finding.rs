@@ -274,6 +274,8 @@ pub struct HostStatus {
     pub clock_ns: u64,
     /// The activity of the host, as text.
     pub doing: String,
+    /// Whether the host is switched off: its threads and its log are gone.
+    pub is_off: bool,
     /// The threads of the host: name, activity and stack.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
     /// Failures that were injected since the last start of the host: what failed, and where.

@@ -84,6 +84,8 @@ pub enum ExecEnding {
         message: String,
         /// The stack at the time of the bug.
         stack: Vec<SourceFrame>,
+        /// The signal that ends native code, where the kind does not tell it.
+        signal: Option<i32>,
     },
     /// The program could not be started.
     NotStarted {
@@ -291,6 +293,7 @@ impl Machine {
                 kind: bug.kind,
                 message: bug.message,
                 stack: everett_engine::describe(images, &host.stack()),
+                signal: bug.signal,
             },
         }
     }

@@ -66,9 +66,10 @@ pub fn strace(path: &Path, session: &Session, observer: &mut dyn Observer) -> Re
         let trace = WorldTrace::read(path, !spec.is_scenario())?;
         let seen = model.follow(&trace)?;
         let lines = seen.host_status.iter().flat_map(|host| {
-            let calls = host.calls.iter();
+            let missing = missing_calls(host).filter(|_| !trace.is_program);
+            let calls = missing.into_iter().chain(host.calls.clone());
             calls.map(|call| match trace.is_program {
-                true => call.clone(),
+                true => call,
                 false => format!("{} {call}", host.name),
             })
         });
@@ -79,6 +80,22 @@ pub fn strace(path: &Path, session: &Session, observer: &mut dyn Observer) -> Re
         });
     }
     Ok(())
+}
+
+/// Returns a line about calls of a host that are not in its log, which ends when it is switched off.
+fn missing_calls(host: &HostStatus) -> Option<String> {
+    let doing = &host.doing;
+    match host.restarts {
+        _ if host.is_off => Some(format!(
+            "+++ {doing}: its calls until then are not kept +++"
+        )),
+        0 if host.calls.is_empty() => Some(format!("+++ {doing}, without a system call +++")),
+        0 => None,
+        1 => Some("+++ was started again: its calls until then are not kept +++".to_owned()),
+        n => Some(format!(
+            "+++ was started again {n} times: its calls until the last time are not kept +++"
+        )),
+    }
 }
 
 /// Returns the configuration of a run's exploration, and its programs.
@@ -332,6 +349,7 @@ impl Listener for Seen {
             name: HOST.to_owned(),
             clock_ns: 0,
             doing: String::new(),
+            is_off: false,
             threads: Vec::new(),
             failures: Vec::new(),
             calls: end.calls.clone(),

@@ -643,7 +643,7 @@ fn describe_finding(seen: &WorldRun, wrong: &Wrong, trace: &WorldTrace) -> Strin
 }
 
 impl NativeResult {
-    /// Returns the conclusion of the runs. For the end of a single program, see [`Guest`].
+    /// Returns the conclusion of the runs. For the end of a single program, see [`crate::Guest`].
     pub fn conclusion(&self) -> Conclusion {
         match self {
             NativeResult::Program(run) => Conclusion::new(false, is_given_up(&run.end), false),

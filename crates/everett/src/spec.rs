@@ -17,7 +17,7 @@ use crate::plans::HostPlans;
 /// defaults.
 pub const VERSION: u32 = 2;
 
-/// The spec of a run of a program or a scenario. Empty fields take the defaults that [`OPTIONS`]
+/// The spec of a run of a program or a scenario. Empty fields take the defaults that [`OPTIONS`](crate::OPTIONS)
 /// defines.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]

@@ -1,7 +1,7 @@
 //! Concrete float arithmetic in any rounding mode, with the exception flags that x86 raises. To
-//! nearest, the results are the same as those of [`crate::float`].
+//! nearest, the results are the same as those of `crate::float`.
 //!
-//! All operations compute an exact significand with a sticky bit, which [`round`] rounds once.
+//! All operations compute an exact significand with a sticky bit, which `round` rounds once.
 //! Tininess is detected after rounding, as both the SSE and the x87 do.
 
 use crate::float::{self, Unpacked, decode, default_nan, is_nan, is_signalling};

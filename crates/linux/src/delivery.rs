@@ -54,6 +54,9 @@ impl Kernel<'_, '_> {
 
 /// The signal that native code would get for a bug.
 pub fn signal_of(bug: &Bug) -> i32 {
+    if let Some(signal) = bug.signal {
+        return signal;
+    }
     match bug.kind {
         BugKind::Abort | BugKind::Assertion | BugKind::UncaughtException | BugKind::Panic => {
             SIGABRT
@@ -77,7 +80,8 @@ fn fault_of(bug: &Bug) -> Option<Signal> {
         BugKind::Abort | BugKind::Assertion => code::THREAD,
         BugKind::DivisionByZero => DIVISION,
         BugKind::Overflow if bug.message.contains("divided by") => DIVISION,
-        BugKind::Trap => ILLEGAL_OPERAND,
+        BugKind::Trap if number == SIGILL => ILLEGAL_OPERAND,
+        BugKind::Trap => code::KERNEL,
         BugKind::ReadOnlyWrite | BugKind::ProtectedPage => ACCESS_ERROR,
         BugKind::BeyondFile => NO_SUCH_ADDRESS,
         BugKind::StackOverflow => MAPPING_ERROR,

@@ -247,7 +247,8 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         if !self.unseen {
             kernel.host.schedule.count_call();
         }
-        if std::mem::take(&mut kernel.host.schedule.yielded) {
+        let yields = std::mem::take(&mut kernel.host.schedule.yielded);
+        if yields || kernel.host.is_outranked(kernel.task) {
             return Err(Stop::Point);
         }
         Ok(())

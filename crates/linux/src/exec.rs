@@ -108,6 +108,7 @@ impl HostState {
             cpu_ns: old.cpu_ns,
             nice: old.nice,
             policy: old.policy,
+            pinned: old.pinned,
             timer_slack_ns: old.timer_slack_ns,
             name,
             ..TaskState::new(pid, pid)

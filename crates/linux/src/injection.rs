@@ -84,6 +84,13 @@ impl Kernel<'_, '_> {
         Some(marked & directions(row.name) != 0)
     }
 
+    /// Whether a call closes a pipe, socket or other kernel object, which cannot fail: only a file
+    /// system can report that it lost bytes, or was interrupted while it wrote them.
+    fn closes_object(&self, row: &Row, call: &SystemCall) -> bool {
+        let fd = call.args[0].as_concrete().filter(|_| row.name == "close");
+        fd.is_some_and(|fd| self.object_of(fd as i32).is_some())
+    }
+
     /// Executes a system call, or makes it fail.
     pub(crate) fn dispatch_or_fail(&mut self, row: &Row, call: &SystemCall) -> Answer {
         let Some((which, interval)) = self.interval_of(row, call) else {
@@ -157,7 +164,7 @@ impl Kernel<'_, '_> {
             None => self.faults_left() > 0,
         };
         let has_failures = !row.errnos.is_empty() || moves(row.name) || POLLERS.contains(&row.name);
-        if !may_fail || !has_failures {
+        if !may_fail || !has_failures || self.closes_object(row, call) {
             return self.dispatch(row, call);
         }
         let before = (self.host.clone(), self.vm.memory.clone());
@@ -187,6 +194,11 @@ impl Kernel<'_, '_> {
         self.note_failure(row, name);
         if let Some(errno) = errno {
             self.announce_again(call, *errno);
+            if matches!(*errno, Errno::EPIPE | Errno::ECONNRESET) {
+                let socket = self.object_of(args[0] as i32);
+                let reads = READERS.contains(&row.name);
+                socket.inspect(|id| self.host.break_connection(*id, reads));
+            }
             if *errno == Errno::EPIPE && !sends_without_signal(row, &args) {
                 self.raise(SIGPIPE);
             }
@@ -241,10 +253,14 @@ impl Kernel<'_, '_> {
             Err(Stop::Block(_)) if !self.task().fault_asked => true,
             Err(_) => return Vec::new(),
         };
+        let interruptible = waits || self.may_have_waited(row, args, result);
         let errnos = row
             .errnos
             .iter()
-            .filter(|errno| !waits || **errno == Errno::EINTR)
+            .filter(|errno| match **errno {
+                Errno::EINTR => interruptible,
+                _ => !waits,
+            })
             .filter(|errno| (row.can_fail)(self, args, **errno));
         let named = errnos.map(|errno| (errno.name(), Some(*errno)));
         let mut failures: Vec<_> = named.filter(|(name, _)| wanted(name)).collect();
@@ -256,6 +272,25 @@ impl Kernel<'_, '_> {
             failures.push((SPURIOUS, None));
         }
         failures
+    }
+
+    /// Whether a signal can interrupt a call although it does not wait in the model. Linux looks for
+    /// signals only where a call would wait. A call that finds what it wants is not interrupted.
+    fn may_have_waited(&self, row: &Row, args: &[u64; 6], result: &Answer) -> bool {
+        // These look for a signal even if their timeout is 0.
+        if POLLERS.contains(&row.name) {
+            return matches!(result, Ok(value) if value.as_concrete() == Some(0));
+        }
+        // A file system may write the rest of a file only now.
+        if row.name == "close" {
+            return true;
+        }
+        // The other end of a standard stream is unknown: it may be slow.
+        let fd = args[0] as i32;
+        let target = self.description(fd).map(|found| found.1.target);
+        moves(row.name)
+            && matches!(target, Ok(Target::Stdin(_) | Target::Output(_)))
+            && !self.is_nonblocking(fd)
     }
 
     /// Whether a transfer through a descriptor can be partial. Messages and the values of counters,

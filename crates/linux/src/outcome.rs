@@ -20,23 +20,23 @@ pub enum Ending {
     SetUp,
 }
 
-/// Why [`Host::run`] returned.
+/// Why [`Host::run`](crate::Host::run) returned.
 #[derive(Clone, PartialEq, Debug)]
 pub enum HostExit {
     /// The instruction budget is used up, with a small tolerance.
     Budget,
     /// A question to the oracle has several answers; run again once it is answered.
     Suspended,
-    /// The program reads from a live stdin: call [`Host::supply_input`], then run again.
+    /// The program reads from a live stdin: call [`Host::supply_input`](crate::Host::supply_input), then run again.
     NeedsInput,
-    /// There are packets for other hosts: call [`Host::take_sent`], then run again.
+    /// There are packets for other hosts: call [`Host::take_sent`](crate::Host::take_sent), then run again.
     Sent,
     /// The clock has reached the horizon.
     Horizon,
     /// Exposed data, which invariants read, has changed.
     Exposed,
     /// A thread is about to make this system call: call
-    /// [`Host::take_call`], then run again or stop.
+    /// [`Host::take_call`](crate::Host::take_call), then run again or stop.
     AtCall(&'static str),
     /// No thread can run before this time, which is beyond the horizon, or before a packet arrives.
     Waits(Option<u64>),

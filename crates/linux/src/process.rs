@@ -116,6 +116,8 @@ pub struct TaskState {
     pub nice: i32,
     /// `sched_setscheduler`: policy and priority.
     pub policy: (u32, i32),
+    /// `sched_setaffinity` has bound it to one processor.
+    pub pinned: bool,
     /// `PR_SET_TIMERSLACK`: stored, but without effect.
     pub timer_slack_ns: u64,
 }
@@ -191,6 +193,7 @@ impl TaskState {
             cpu_ns: 0,
             nice: 0,
             policy: (0, 0),
+            pinned: false,
             timer_slack_ns: 50_000,
         }
     }
@@ -227,6 +230,7 @@ impl TaskState {
             handlers: self.handlers.clone(),
             nice: self.nice,
             policy: self.policy,
+            pinned: self.pinned,
             timer_slack_ns: self.timer_slack_ns,
             ..TaskState::new(tid, pid)
         }

@@ -118,9 +118,29 @@ impl HostState {
     }
 
     fn ready(&self) -> SmallVec<[usize; 8]> {
-        (0..self.tasks.len())
+        let mut ready: SmallVec<[usize; 8]> = (0..self.tasks.len())
             .filter(|at| self.can_run(*at) && self.schedule.held != Some(self.tasks[*at].tid))
-            .collect()
+            .collect();
+        let tasks = ready.iter().map(|at| &self.tasks[*at]);
+        let pinned = tasks.filter(|task| task.pinned);
+        let highest = pinned.map(|task| task.real_time_priority()).max();
+        if let Some(highest) = highest.filter(|highest| *highest > 0) {
+            ready.retain(|at| {
+                let task = &self.tasks[*at];
+                !task.pinned || task.real_time_priority() == highest
+            });
+        }
+        ready
+    }
+
+    /// Whether a thread has to leave its processor to one with a higher real-time priority.
+    pub(crate) fn is_outranked(&self, at: usize) -> bool {
+        let own = &self.tasks[at];
+        let outranks = |other: usize| {
+            let task = &self.tasks[other];
+            task.pinned && task.real_time_priority() > own.real_time_priority()
+        };
+        own.pinned && (0..self.tasks.len()).any(|other| outranks(other) && self.can_run(other))
     }
 
     /// The earliest time that the host waits for: the deadline of a blocked task, a timer, or the

@@ -357,7 +357,7 @@ pub struct Process {
     pub name: String,
     /// The program file, as built.
     pub program: PathBuf,
-    /// The arguments, without argv[0].
+    /// The arguments, without `argv[0]`.
     pub args: Vec<Argument>,
     /// The whole environment.
     pub env: Vec<(String, EnvValue)>,

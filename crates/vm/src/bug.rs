@@ -187,6 +187,8 @@ pub struct Bug {
     pub other: Option<StackId>,
     /// The address at which a native run would raise a memory fault.
     pub address: Option<u64>,
+    /// The signal of the exception that the processor raises, where the kind does not tell it.
+    pub signal: Option<i32>,
 }
 
 impl Bug {
@@ -199,6 +201,23 @@ impl Bug {
             freed: None,
             other: None,
             address: None,
+            signal: None,
+        }
+    }
+
+    /// Creates the finding of an instruction, or of an intrinsic that becomes one, which raises an
+    /// exception wherever it is executed.
+    pub(crate) fn trap(name: &str) -> Bug {
+        let signal = match name {
+            // Privileged, and software interrupts that programs may not raise: general protection.
+            "hlt" | "int" => SIGSEGV,
+            "int3" | "llvm.debugtrap" => SIGTRAP,
+            _ => SIGILL,
+        };
+        let message = format!("the program executed a trap ({name})");
+        Bug {
+            signal: Some(signal),
+            ..Bug::new(BugKind::Trap, message)
         }
     }
 

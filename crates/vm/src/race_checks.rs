@@ -1,6 +1,7 @@
 //! The connection between the vm and data race detection: which accesses are recorded, and how a
 //! race is reported.
 
+use std::ops::RangeInclusive;
 use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind, bytes};
@@ -14,6 +15,12 @@ use crate::vm::{Interrupt, Vm};
 const KERNEL_OBJECTS: u64 = 1 << 62;
 /// The granule number that represents all kernel objects.
 const ALL_OBJECTS: u64 = KERNEL_OBJECTS - 1;
+
+/// The granules of a nonempty range of bytes that are checked: at most [`MAX_GRANULES`].
+fn checked_granules(address: u64, end: u64) -> RangeInclusive<u64> {
+    let first = address / GRANULE;
+    first..=((end - 1) / GRANULE).min(first + (MAX_GRANULES - 1))
+}
 
 impl Vm<'_> {
     /// Returns whether race detection is on and the process has more than one thread.
@@ -60,7 +67,6 @@ impl Vm<'_> {
         let address = access.pointer.bits;
         let thread = self.thread.number;
         let end = address.saturating_add(access.len);
-        let last = ((end - 1) / GRANULE).min(address / GRANULE + MAX_GRANULES);
         // A kernel access concerns memory that the program passed to the library, so it does not
         // belong to the library.
         let is_library = !access.by_kernel && self.is_in_library();
@@ -69,7 +75,7 @@ impl Vm<'_> {
             return Ok(());
         }
         let mut stack = None;
-        for granule in address / GRANULE..=last {
+        for granule in checked_granules(address, end) {
             let races = Arc::make_mut(&mut self.memory.races);
             if access.atomic || races.atomic.contains(&granule) {
                 races.synchronise(thread, granule, access.write);
@@ -142,5 +148,20 @@ impl Vm<'_> {
         let file = file.rsplit('/').next().unwrap_or(file);
         let function = program.strings.get(location.function as usize)?;
         Some(format!("in {function} at {file}:{}", location.line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_most_so_many_granules_are_checked() {
+        assert_eq!(checked_granules(7, 9), 0..=1);
+        assert_eq!(checked_granules(8, 16), 1..=1);
+        let most = MAX_GRANULES * GRANULE;
+        assert_eq!(checked_granules(0, most), 0..=MAX_GRANULES - 1);
+        assert_eq!(checked_granules(0, most + 1), 0..=MAX_GRANULES - 1);
+        assert_eq!(checked_granules(u64::MAX - 1, u64::MAX).count(), 1);
     }
 }

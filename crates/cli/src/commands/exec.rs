@@ -87,12 +87,13 @@ fn ended(ending: ExecEnding) -> Guest {
             kind,
             message,
             stack,
+            signal,
         } => {
             notice(&format!("{}: {message}", kind.name()));
             for frame in &stack {
                 eprintln!("    in {} at {}:{}", frame.function, frame.file, frame.line);
             }
-            Guest::of_kind(kind)
+            signal.map_or_else(|| Guest::of_kind(kind), Guest::Signal)
         }
         _ => Guest::Ours(Conclusion::Clean),
     }

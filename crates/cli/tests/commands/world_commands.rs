@@ -696,6 +696,33 @@ at end invariant oneAtMost() {
     said(&folder, &[&runs[..], &["--out", "world"]].concat(), 0);
 }
 
+#[test]
+fn strace_tells_whose_calls_are_not_kept() {
+    let folder = folder("world_commands_off");
+    let source = "#include <unistd.h>\nint main(void) { sleep(2); write(1, \"a\", 1); }\n";
+    build(&folder, "sleeps", source, &[]);
+    let strace = |fault: &str| {
+        let hosts = "[defaults]\nprogram = \"./sleeps\"\n[host.a]\n[host.b]\n";
+        let file = format!("{hosts}[fault.{fault}]\nhosts = [\"b\"]\non = \"time\"\nat = \"1s\"\n");
+        fs::write(folder.join("world.toml"), file).expect("it can be written");
+        let run = ["run", "--all-tests", "--out", fault, "world.toml"];
+        said(&folder, &run, 0);
+        let lines = said(&folder, &["strace", fault], 0);
+        assert!(
+            lines.contains("a 2.0") && lines.contains("b 2.0"),
+            "{lines}"
+        );
+        lines
+    };
+    let lines = strace("crash");
+    let off = "b +++ is off: its calls until then are not kept +++\n";
+    assert_eq!(lines.matches("+++").count(), 2, "{lines}");
+    assert!(lines.contains(off), "{lines}");
+    let lines = strace("restart");
+    let again = "b +++ was started again: its calls until then are not kept +++\nb ";
+    assert!(lines.contains(again), "{lines}");
+}
+
 /// Under COB no world shares a state with another, so several workers repeat nothing.
 #[test]
 fn worlds_that_share_no_states_use_all_processors() {

@@ -12,6 +12,12 @@ int main(int argc, char **argv) {
     volatile int zero = 0;
     if (strcmp(how, "seven") == 0)
         return 7;
+    if (strcmp(how, "halt") == 0)
+        __asm__ volatile("hlt");
+    if (strcmp(how, "break") == 0)
+        __asm__ volatile("int3");
+    if (strcmp(how, "undefined") == 0)
+        __asm__ volatile("ud2");
     if (strcmp(how, "abort") == 0)
         abort();
     if (strcmp(how, "null") == 0)

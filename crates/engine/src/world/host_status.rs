@@ -75,6 +75,7 @@ impl Explorer<'_> {
             name: self.host(host).name.clone(),
             clock_ns: state.clock_ns(),
             doing,
+            is_off: state.net().ending.is_none() && state.sim().is_off(),
             threads: threads
                 .into_iter()
                 .map(|(who, sites)| (who, describe_ends(self.worker.images, &sites)))

@@ -1,6 +1,7 @@
 //! `futex`, and the robust lists of locks that a thread releases when it exits.
 
 use everett_vm::Value;
+use std::cmp::Reverse;
 use triomphe::Arc;
 
 use crate::errno::Errno;
@@ -339,12 +340,13 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
-    /// Wakes at most `most` threads at a futex, longest waiting first, and returns how many.
+    /// Wakes at most `most` threads at a futex, and returns how many: those with the highest
+    /// real-time priority first, then those that wait longest.
     pub fn wake(&mut self, key: FutexKey, mask: u32, most: u32) -> u32 {
         let mut woken = 0;
         while woken < most
             && let Some(at) =
-                self.longest_waiting(|task_key, bits| task_key == key && bits & mask != 0)
+                self.first_waiting(|task_key, bits| task_key == key && bits & mask != 0)
         {
             Arc::make_mut(&mut self.tasks[at]).woken = true;
             woken += 1;
@@ -357,7 +359,7 @@ impl HostState {
         let mut moved = 0;
         while moved < most
             && from != to
-            && let Some(at) = self.longest_waiting(|key, _| key == from)
+            && let Some(at) = self.first_waiting(|key, _| key == from)
         {
             if let RunState::Waiting(wait) = &mut Arc::make_mut(&mut self.tasks[at]).run_state
                 && let WaitCondition::Futex(key, _) = &mut wait.condition
@@ -369,7 +371,7 @@ impl HostState {
         moved
     }
 
-    fn longest_waiting(&self, wanted: impl Fn(FutexKey, u32) -> bool) -> Option<usize> {
+    fn first_waiting(&self, wanted: impl Fn(FutexKey, u32) -> bool) -> Option<usize> {
         let waiting = self.tasks.iter().enumerate().filter(|(_, task)| {
             let RunState::Waiting(wait) = &task.run_state else {
                 return false;
@@ -379,7 +381,10 @@ impl HostState {
                 _ => false,
             }
         });
-        let longest = waiting.min_by_key(|(_, task)| task.waiting_since);
-        longest.map(|(at, _)| at)
+        let first = waiting.min_by_key(|(_, task)| {
+            let priority = Reverse(task.real_time_priority());
+            (priority, task.waiting_since)
+        });
+        first.map(|(at, _)| at)
     }
 }

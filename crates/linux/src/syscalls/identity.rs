@@ -28,13 +28,7 @@ pub const ROWS: &[Row] = &[
         Ok(Value::ZERO)
     }),
     Row::new("sysinfo", 99, &[Pointer], &[], sysinfo),
-    Row::new(
-        "getrandom",
-        318,
-        &[Buffer, Int, Flags],
-        &[Errno::EINTR],
-        getrandom,
-    ),
+    Row::new("getrandom", 318, &[Buffer, Int, Flags], &[], getrandom),
     Row::new("getrusage", 98, &[Int, Pointer], &[], getrusage).without("all but times"),
     Row::new("getcpu", 309, &[Pointer, Pointer, Pointer], &[], getcpu),
 ];

@@ -77,7 +77,7 @@ fn transfer_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> boo
         return false;
     }
     if is_told(kernel.host, id) {
-        return errno == Errno::EINTR && !kernel.is_nonblocking(args[0] as i32);
+        return errno == Errno::EINTR;
     }
     let has_disk = kernel.host.socket(id).is_none() && pipe(kernel.host, id).is_none();
     has_disk || !matches!(errno, Errno::EIO | Errno::ENOSPC)

@@ -1,4 +1,6 @@
-//! Scheduling attributes: there is one processor, and priorities are stored without effect.
+//! Scheduling attributes. There is one processor, which stands for several: a thread that waits in a
+//! loop for another one does not keep it from running. So real-time priorities count only among
+//! threads that the program has bound to one processor; nice values are stored without effect.
 
 use everett_vm::Value;
 use triomphe::Arc;
@@ -15,7 +17,7 @@ pub const ROWS: &[Row] = &[
     Row::new("sched_yield", 24, &[], &[], sched_yield),
     Row::new("getpriority", 140, &[Int, Int], &[], getpriority),
     Row::new("setpriority", 141, &[Int, Int, Int], &[], setpriority).without(NO_EFFECT),
-    Row::new("sched_setparam", 142, &[Int, Pointer], &[], sched_setparam).without(NO_EFFECT),
+    Row::new("sched_setparam", 142, &[Int, Pointer], &[], sched_setparam).without(REAL_TIME),
     Row::new("sched_getparam", 143, &[Int, Pointer], &[], sched_getparam),
     Row::new(
         "sched_setscheduler",
@@ -24,7 +26,7 @@ pub const ROWS: &[Row] = &[
         &[],
         sched_setscheduler,
     )
-    .without(NO_EFFECT),
+    .without(REAL_TIME),
     Row::new("sched_getscheduler", 145, &[Int], &[], sched_getscheduler),
     Row::new("sched_get_priority_max", 146, &[Int], &[], |_, call| {
         priority_bound(call, 99)
@@ -57,10 +59,13 @@ pub const ROWS: &[Row] = &[
 ];
 
 const NO_EFFECT: &str = "stored without effect on scheduling";
+const REAL_TIME: &str = "only has effect among threads bound to one processor";
 
 const FIFO: u32 = 1;
 const ROUND_ROBIN: u32 = 2;
 const RESET_ON_FORK: u32 = 0x4000_0000;
+/// Size of the largest mask of processors that is read, in bytes.
+const MASK_SIZE: u64 = 128;
 
 fn sched_yield(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
     kernel.host.schedule.yielded = true;
@@ -97,7 +102,8 @@ impl Kernel<'_, '_> {
             return Err(Errno::EPERM.into());
         }
         Arc::make_mut(&mut self.host.tasks[task]).policy = (policy, priority);
-        if matches!(policy & !RESET_ON_FORK, FIFO | ROUND_ROBIN) {
+        let task = &self.host.tasks[task];
+        if task.real_time_priority() > 0 && !task.pinned {
             self.refuse("sched_setscheduler", "a real-time scheduling policy");
         }
         Ok(Value::ZERO)
@@ -215,10 +221,22 @@ fn sched_getaffinity(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn sched_setaffinity(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.task_or_self(call.int(0))?;
-    let mask = kernel.read_bytes(call.args[2], call.args[1].min(1))?;
-    match mask.first() {
-        Some(byte) if byte & 1 != 0 => Ok(Value::ZERO),
-        _ => Err(Errno::EINVAL.into()),
+    let task = kernel.task_or_self(call.int(0))?;
+    let mask = kernel.read_bytes(call.args[2], call.args[1].min(MASK_SIZE))?;
+    if mask.first().is_none_or(|byte| byte & 1 == 0) {
+        return Err(Errno::EINVAL.into());
+    }
+    let processors: u32 = mask.iter().map(|byte| byte.count_ones()).sum();
+    Arc::make_mut(&mut kernel.host.tasks[task]).pinned = processors == 1;
+    Ok(Value::ZERO)
+}
+
+impl TaskState {
+    /// Its real-time priority; 0 if its policy is another one.
+    pub fn real_time_priority(&self) -> i32 {
+        match self.policy.0 & !RESET_ON_FORK {
+            FIFO | ROUND_ROBIN => self.policy.1,
+            _ => 0,
+        }
     }
 }

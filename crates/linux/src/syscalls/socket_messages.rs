@@ -10,8 +10,8 @@ use crate::files::Target;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
-    AF_UNSPEC, Address, Ancillary, Domain, LinkAddress, OPERATIONS, Received, Socket, SocketType,
-    family, message_flag,
+    AF_UNSPEC, Address, Ancillary, Domain, LinkAddress, OPERATIONS, Received, Socket, family,
+    message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Call, Row};
@@ -98,9 +98,14 @@ fn message_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool
     if errno == Errno::EAGAIN && !kernel.is_nonblocking(args[0] as i32) {
         return false;
     }
-    let kind = kernel.host.socket(id).map(|socket| socket.kind);
-    let has_connection = !matches!(kind, Some(SocketType::Datagram | SocketType::Raw));
-    has_connection || !matches!(errno, Errno::EPIPE | Errno::ECONNRESET)
+    let socket = kernel.host.socket(id);
+    let connection = socket.filter(|one| one.kind.has_connections() && one.is_connected());
+    match errno {
+        Errno::EPIPE => connection.is_some(),
+        // After the end of the stream, a reset shows as `EPIPE`.
+        Errno::ECONNRESET => connection.is_some_and(|one| !one.read_shut),
+        _ => true,
+    }
 }
 
 /// A `struct msghdr`.

@@ -44,7 +44,7 @@ fn cancellable_system_call(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done
 }
 
 impl Vm<'_> {
-    /// Returns whether the call in progress is [`CANCELLABLE`].
+    /// Returns whether the call in progress is `__syscall_cp_asm`, at which threads are cancelled.
     pub fn at_cancellation_point(&self) -> bool {
         let call = self.current_call();
         call.is_some_and(|call| self.callee_name(call.callee) == CANCELLABLE)

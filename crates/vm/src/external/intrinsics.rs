@@ -112,8 +112,7 @@ fn zero(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn trap(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let message = format!("the program executed a trap ({})", args.name);
-    Err(Bug::new(BugKind::Trap, message).into())
+    Err(Bug::trap(&args.name).into())
 }
 
 /// Reads the cycle counter. Time is the instruction count, so that it is deterministic.

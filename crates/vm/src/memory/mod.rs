@@ -481,12 +481,10 @@ impl Memory {
             ),
         };
         Bug {
-            kind,
-            message,
             allocated: object.allocated,
             freed: object.freed,
-            other: None,
             address: faults.then_some(address),
+            ..Bug::new(kind, message)
         }
     }
 
@@ -579,11 +577,8 @@ fn bad_free(near: Option<&Object>, start: u64, kind: ObjectKind) -> Bug {
         )
     };
     Bug {
-        kind: bug,
-        message,
         allocated: object.allocated,
         freed: object.freed,
-        other: None,
-        address: None,
+        ..Bug::new(bug, message)
     }
 }

@@ -525,6 +525,41 @@ impl HostState {
         self.announce(id, event::ALL);
     }
 
+    /// Breaks a connection, as if both ends had received a reset. The caller reports it at this
+    /// end. If it `reads`, the reset came before the bytes that it would have got.
+    pub fn break_connection(&mut self, id: ObjectId, reads: bool) {
+        let Some(socket) = self.socket(id).filter(|socket| socket.is_connected()) else {
+            return;
+        };
+        let (peer, is_remote) = (socket.peer(), socket.link.is_some());
+        match (socket.is_tcp(), peer) {
+            (true, _) if is_remote => {
+                self.reset_remote(id);
+                self.reset(id);
+            }
+            (true, Some(peer)) => {
+                self.reset(peer);
+                self.reset(id);
+            }
+            (true, None) => self.reset_by_closed_peer(id),
+            (false, peer) => {
+                peer.inspect(|peer| self.lose_unix_peer(*peer, Some(Errno::ECONNRESET)));
+                self.lose_unix_peer(id, None);
+            }
+        }
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        socket.error = None;
+        let mut rights = Vec::new();
+        while reads && let Some(message) = socket.inbox.pop() {
+            rights.extend(message.rights);
+        }
+        for id in rights {
+            self.release(id);
+        }
+    }
+
     fn reset_by_closed_peer(&mut self, id: ObjectId) {
         let socket = self.socket(id);
         let ends = socket.and_then(|socket| socket.local.internet().zip(socket.remote.internet()));

@@ -299,15 +299,8 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
         SocketState::Connected {
             peer: Some(peer_id),
         } if has_connections => {
-            if let Some(peer) = host.socket_mut(peer_id) {
-                peer.state = SocketState::Connected { peer: None };
-                peer.read_shut = true;
-                peer.write_shut = true;
-                if unread || !accepted {
-                    peer.error = Some(Errno::ECONNRESET);
-                }
-                host.announce(peer_id, event::ALL);
-            }
+            let is_reset = unread || !accepted;
+            host.lose_unix_peer(peer_id, is_reset.then_some(Errno::ECONNRESET));
         }
         _ => {}
     }
@@ -319,6 +312,19 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
 }
 
 impl HostState {
+    /// Ends the connection of a UNIX socket whose peer is gone; an error is what its next call
+    /// reports.
+    pub(super) fn lose_unix_peer(&mut self, id: ObjectId, error: Option<Errno>) {
+        let Some(socket) = self.socket_mut(id) else {
+            return;
+        };
+        socket.state = SocketState::Connected { peer: None };
+        socket.read_shut = true;
+        socket.write_shut = true;
+        socket.error = error.or(socket.error);
+        self.announce(id, event::ALL);
+    }
+
     /// Disconnects the sockets whose default destination was closed;
     /// they notice at their next send.
     fn disconnect_unix_peers(&mut self, gone: ObjectId) {

@@ -119,8 +119,7 @@ fn nothing(_: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step
 }
 
 fn trap(_: &mut Machine<'_, '_, '_>, instruction: &Instruction, _: Option<u32>) -> Step {
-    let message = format!("the program executed a trap ({})", instruction.name);
-    Err(Bug::new(BugKind::Trap, message).into())
+    Err(Bug::trap(&instruction.name).into())
 }
 
 fn system_call(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> Step {

@@ -238,12 +238,13 @@ fn barriers_do_nothing() {
 
 #[test]
 fn traps_are_findings() {
-    for template in ["hlt", "ud2", "int3"] {
+    for (template, signal) in [("hlt", 11), ("ud2", 4), ("int3", 5)] {
         let result = Harness::new().assembly(template, "~{memory}", &[], ValueType::Void);
         let Err(Interrupt::Bug(bug)) = result else {
             panic!("{template} is no trap: {result:?}");
         };
         assert_eq!(bug.kind, BugKind::Trap);
+        assert_eq!(bug.signal, Some(signal), "{template}");
     }
 }
 
