@@ -112,7 +112,7 @@ fn zero(_: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn trap(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    Err(Bug::trap(&args.name).into())
+    Err(Bug::trap(args.name).into())
 }
 
 /// Reads the cycle counter. Time is the instruction count, so that it is deterministic.
