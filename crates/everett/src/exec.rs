@@ -11,6 +11,7 @@ use everett_vm::{
 use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::conclusion::{Conclusion, Guest};
 use crate::error::{Result, bail};
 use crate::host::HostSpec;
 use crate::native::MAX_TIME;
@@ -94,6 +95,46 @@ pub enum ExecEnding {
         /// A one-line description.
         message: String,
     },
+}
+
+impl ExecEnding {
+    /// Returns what the user should know about the end, unless the program ended by itself; for a
+    /// bug, the stack follows, a line for each frame.
+    pub fn notice(&self) -> Option<String> {
+        match self {
+            ExecEnding::Signal(signal) => Some(format!("the program is ended by signal {signal}")),
+            ExecEnding::Idle => Some("the program is blocked forever".to_owned()),
+            ExecEnding::Limit(which) => Some(which.clone()),
+            ExecEnding::NotStarted { kind, message } => Some(format!("{}: {message}", kind.name())),
+            ExecEnding::Bug {
+                kind,
+                message,
+                stack,
+                ..
+            } => {
+                let frames = stack.iter().map(|frame| {
+                    let (function, file, line) = (&frame.function, &frame.file, frame.line);
+                    format!("\n    in {function} at {file}:{line}")
+                });
+                let frames: String = frames.collect();
+                Some(format!("{}: {message}{frames}", kind.name()))
+            }
+            ExecEnding::Exit(_) | ExecEnding::Ended => None,
+        }
+    }
+
+    /// Returns the end of the program for its caller.
+    pub fn guest(&self) -> Guest {
+        match self {
+            ExecEnding::Exit(status) => Guest::Exit(*status as u8),
+            ExecEnding::Signal(signal) => Guest::Signal(*signal),
+            ExecEnding::Bug { kind, signal, .. } => {
+                signal.map_or_else(|| Guest::of_kind(*kind), Guest::Signal)
+            }
+            ExecEnding::Limit(_) | ExecEnding::NotStarted { .. } => Guest::Ours(Conclusion::Failed),
+            ExecEnding::Idle | ExecEnding::Ended => Guest::Ours(Conclusion::Clean),
+        }
+    }
 }
 
 /// Maximum number of instructions between checks for new output and of the limits.

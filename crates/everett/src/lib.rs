@@ -42,6 +42,7 @@ mod judge;
 mod klee;
 mod layers;
 mod load;
+mod look;
 mod native;
 mod native_world;
 mod options;
@@ -93,6 +94,7 @@ pub use job::{
 pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
+pub use look::{StopPoint, Viewer};
 pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, native};
 pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Takes, option, options_list};
 pub use parcel::Parcel;
@@ -117,7 +119,10 @@ pub use summary::{
     ProgramFigures, ResumeFrom, Summary, Weights, WorldFigures,
 };
 pub use tally::NativeUnsupported;
-pub use text::{comparison_text, json_line, never_fired_text, progress_text, summary_text};
+pub use text::{
+    comparison_text, coverage_text, event_text, json_line, never_fired_text, numbered, prefixed,
+    progress_text, summary_text,
+};
 pub use trace::{Ending, HOST, HostEnd, WorldTrace, Wrong};
 pub use trojans::{
     AFTERWARDS, ClientFigures, Contains, Contradiction, KeptFigures, LengthFigures, NATIVE_RUNS,

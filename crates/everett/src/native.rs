@@ -126,6 +126,69 @@ pub enum NativeResult {
     },
 }
 
+impl NativeResult {
+    /// Returns what the user should know besides logs, output and totals: warnings of the kernel
+    /// model, findings, and why the runs say little.
+    pub fn notices(&self) -> Vec<String> {
+        match self {
+            NativeResult::Program(run) => {
+                let end = !matches!(run.end, NativeEnd::Exit(_));
+                let end = end.then(|| format!("the program {}", describe(run)));
+                model_notices(run).chain(end).collect()
+            }
+            NativeResult::World {
+                run,
+                wrong,
+                warning,
+                faults_never_fired,
+            } => {
+                let mut notices = world_notices(run, wrong.as_ref());
+                notices.extend(warning.clone());
+                notices.extend(never_fired_text(faults_never_fired));
+                notices
+            }
+            NativeResult::Many { summary, .. } => {
+                let unsupported = summary.unsupported.iter().map(|one| {
+                    let host = one.host.as_ref().map(|host| format!("host {host}: "));
+                    format!("{}{} is not modelled", host.unwrap_or_default(), one.what)
+                });
+                summary
+                    .warnings
+                    .iter()
+                    .cloned()
+                    .chain(unsupported)
+                    .collect()
+            }
+        }
+    }
+}
+
+/// Returns the warnings of a host's kernel model.
+fn model_notices(run: &NativeRun) -> impl Iterator<Item = String> + '_ {
+    let refusals = run.refusals.iter();
+    let refused = refusals.map(|one| format!("{} is not modelled", one.what));
+    run.warnings.iter().cloned().chain(refused)
+}
+
+fn world_notices(run: &WorldRun, wrong: Option<&Wrong>) -> Vec<String> {
+    let mut notices = Vec::new();
+    for (name, run) in &run.hosts {
+        notices.extend(model_notices(run).map(|note| format!("host {name}: {note}")));
+    }
+    notices.extend(wrong.map(|it| format!("host {}: {}: {}", it.host, it.kind, it.message)));
+    for (name, run) in &run.hosts {
+        if let NativeEnd::Limit(_) | NativeEnd::Diverged(_) = run.end {
+            notices.push(format!("host {name} {}", describe(run)));
+        }
+    }
+    let unevaluated = run.unevaluated.iter();
+    notices.extend(unevaluated.map(|why| format!("an invariant could not be evaluated: {why}")));
+    if run.is_cut {
+        notices.push("the world is cut off at its limit of virtual time".to_owned());
+    }
+    notices
+}
+
 /// Runs native programs under the kernel model. A single program reads its
 /// standard input from the watcher.
 pub fn native(

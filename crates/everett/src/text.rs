@@ -2,11 +2,16 @@
 //! people.
 
 use everett_engine::{Finding, principal};
-use everett_report::counted;
+use everett_report::{LineCoverage, Outcome, counted};
+use everett_vm::BugKind;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use crate::events::{Event, Progress, WorldProgress};
+use crate::repeat::Repeats;
 use crate::summary::{Comparison, DifferenceEntry, ResumeFrom, Summary, WorldFigures};
+use crate::trace::Ending;
+use crate::verdict::Verdict;
 
 /// Maximum number of names of a list that are shown.
 const MOST_SHOWN: usize = 10;
@@ -71,6 +76,181 @@ fn progress_json(progress: &Progress) -> serde_json::Value {
             "instructions": instructions,
         }),
     }
+}
+
+/// Formats an event as text for people, of one or several lines; `None` if it has none. Progress,
+/// ends of searches and output of programs have texts of their own ([`progress_text`],
+/// [`summary_text`], [`prefixed`]). `named` replaces the fields of specs in a message, which are in
+/// backticks, by the names that the user knows.
+pub fn event_text(event: &Event<'_>, named: impl Fn(&str) -> String) -> Option<String> {
+    Some(match event {
+        Event::Finding {
+            number, finding, ..
+        } => finding_text(*number, finding, named),
+        Event::Difference { entry, .. } | Event::WorldsDiffer { entry } => {
+            format!("difference: {}\n    {}", entry.text(), entry.dir)
+        }
+        Event::Compared { comparison } => named(&comparison_text(comparison)),
+        Event::Confirming { entry, findings } => {
+            format!("confirming {} of {findings} natively", entry.dir)
+        }
+        Event::DifferenceReplayed { entry, verdict } => {
+            named(&format!("{}: {}", entry.dir, verdict_text(verdict)))
+        }
+        Event::FindingReplayed { entry, verdict } => {
+            verdict.reason()?;
+            named(&format!("{}: {}", entry.dir, verdict_text(verdict)))
+        }
+        Event::FindingsReplayed {
+            confirmed,
+            findings,
+        } => format!("{confirmed} of {findings} findings confirmed natively"),
+        Event::Followed { path, ending } => followed_text(path, ending)?,
+        Event::Calls { path, of, lines } => {
+            let path = (*of > 1).then(|| format!("{}:", path.display()));
+            let lines: Vec<String> = path.into_iter().chain(lines.iter().cloned()).collect();
+            return (!lines.is_empty()).then(|| lines.join("\n"));
+        }
+        Event::Step {
+            host, number, line, ..
+        } => match host {
+            Some(host) => numbered(*number, &format!("{host} {line}")),
+            None => numbered(*number, line),
+        },
+        Event::Repeated {
+            path,
+            times,
+            repeats,
+        } => repeated_text(path, *times, repeats),
+        Event::Captured {
+            host,
+            file,
+            packets,
+        } => match host {
+            None => format!("{} in {}", counted(packets, "packet"), file.display()),
+            Some(host) => format!("packets of {host} are in {}", file.display()),
+        },
+        Event::Replayed { path, verdict } => {
+            format!("{}: {}", path.display(), named(&verdict_text(verdict)))
+        }
+        Event::Tested { path, outcome } => named(&tested_text(path, outcome)),
+        _ => return None,
+    })
+}
+
+fn finding_text(number: u64, finding: &Finding, named: impl Fn(&str) -> String) -> String {
+    // Messages of all other kinds can quote the program, and must stay unchanged.
+    let message = match finding.kind.name() == BugKind::Unsupported.name() {
+        true => named(&finding.message),
+        false => finding.message.clone(),
+    };
+    // If all hosts are off, there is no place.
+    let place = principal(&finding.stack).map_or(String::new(), |place| {
+        let (function, file, line) = (&place.function, &place.file, place.line);
+        format!("in {function} at {file}:{line}    ")
+    });
+    let kind = finding.kind.name();
+    format!("{kind}: {message}\n    {place}findings/{number:04}")
+}
+
+fn verdict_text(verdict: &Verdict) -> String {
+    match verdict.reason() {
+        None => verdict.name().to_owned(),
+        Some(why) => format!("{}: {why}", verdict.name()),
+    }
+}
+
+fn followed_text(path: &Path, ending: &Ending) -> Option<String> {
+    let path = path.display();
+    Some(match ending {
+        Ending::Path { expected, seen } => format!("{path}: expected {expected:?}, seen {seen:?}"),
+        Ending::Finding { expected, seen } => {
+            format!("{path}: it ends differently\n    expected {expected:?}, seen {seen:?}")
+        }
+        Ending::World {
+            expected,
+            seen,
+            wrong,
+        } => format!(
+            "{path}: it ends differently\n    expected {expected:?}, seen {seen:?} {wrong:?}"
+        ),
+        _ => return None,
+    })
+}
+
+fn repeated_text(path: &Path, times: NonZeroU32, repeats: &Repeats) -> String {
+    let path = path.display();
+    let text = format!(
+        "{path}: {}, {} with another log than the first, which has {}",
+        counted(times, "run"),
+        repeats.others,
+        counted(repeats.events, "event")
+    );
+    match &repeats.difference {
+        Some(difference) => format!("{text}\n{path}: {difference}"),
+        None => text,
+    }
+}
+
+fn tested_text(path: &Path, outcome: &Outcome) -> String {
+    let path = path.display();
+    match outcome {
+        Outcome::Passed => format!("ok        {path}"),
+        Outcome::Failed(why) => format!("FAILED    {path}: {why}"),
+        Outcome::Error(why) => format!("DIVERGED  {path}: {why}"),
+        Outcome::Skipped(why) => format!("skipped   {path}: {why}"),
+    }
+}
+
+/// Formats an event of a replay with its number.
+pub fn numbered(number: usize, line: &str) -> String {
+    format!("{number:>6} {line}")
+}
+
+/// Puts the name of a host before each line of its output.
+pub fn prefixed(host: &str, output: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for line in output.split_inclusive(|byte| *byte == b'\n') {
+        text.extend_from_slice(format!("{host}: ").as_bytes());
+        text.extend_from_slice(line);
+        if !line.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+    }
+    text
+}
+
+/// Formats coverage as lines of text, by file and function.
+pub fn coverage_text(coverage: &LineCoverage) -> String {
+    let share = |(hit, all): (usize, usize)| {
+        let percent = 100.0 * hit as f64 / all.max(1) as f64;
+        format!("{hit} of {all} ({percent:.1} %)")
+    };
+    let totals = |name: &str, [lines, functions, branches]: [(usize, usize); 3]| {
+        let (lines, functions, branches) = (share(lines), share(functions), share(branches));
+        format!("{name}: lines {lines}, functions {functions}, branches {branches}")
+    };
+    let mut text = Vec::new();
+    for (name, file) in coverage.files() {
+        let figures = [file.totals(), file.function_totals(), file.branch_totals()];
+        text.push(totals(name, figures));
+        let mut functions: Vec<_> = file.functions.iter().collect();
+        functions.sort_by_key(|(_, function)| function.line);
+        for (name, function) in functions {
+            let lines = match function.executed {
+                true => share(file.lines_of(name)),
+                false => "not executed".to_owned(),
+            };
+            text.push(format!("    {:>6} {name}: {lines}", function.line));
+        }
+    }
+    let all = [
+        coverage.totals(),
+        coverage.function_totals(),
+        coverage.branch_totals(),
+    ];
+    text.push(totals("all", all));
+    text.join("\n")
 }
 
 /// Formats the progress of a search as a line.

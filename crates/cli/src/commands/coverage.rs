@@ -1,7 +1,7 @@
 //! `everett coverage`.
 
 use anyhow::{Context, Result};
-use everett::{CoverageSpec, LineCoverage};
+use everett::{CoverageSpec, coverage_text};
 use std::path::PathBuf;
 
 use crate::EXIT_CLEAN;
@@ -32,40 +32,11 @@ impl Subcommand for CoverageArgs {
             files: self.files.clone(),
             functions: self.functions.clone(),
         })?;
-        show(&coverage);
+        print(&coverage_text(&coverage));
         if let Some(path) = &self.lcov {
             let written = std::fs::write(path, coverage.to_lcov());
             written.with_context(|| format!("{} cannot be written", path.display()))?;
         }
         Ok(EXIT_CLEAN)
     }
-}
-
-fn show(coverage: &LineCoverage) {
-    let share = |(hit, all): (usize, usize)| {
-        let percent = 100.0 * hit as f64 / all.max(1) as f64;
-        format!("{hit} of {all} ({percent:.1} %)")
-    };
-    for (name, file) in coverage.files() {
-        let (lines, functions) = (share(file.totals()), share(file.function_totals()));
-        let branches = share(file.branch_totals());
-        print(&format!(
-            "{name}: lines {lines}, functions {functions}, branches {branches}"
-        ));
-        let mut functions: Vec<_> = file.functions.iter().collect();
-        functions.sort_by_key(|(_, function)| function.line);
-        for (name, function) in functions {
-            let lines = share(file.lines_of(name));
-            let line = function.line;
-            match function.executed {
-                true => print(&format!("    {line:>6} {name}: {lines}")),
-                false => print(&format!("    {line:>6} {name}: not executed")),
-            }
-        }
-    }
-    let (lines, functions) = (share(coverage.totals()), share(coverage.function_totals()));
-    let branches = share(coverage.branch_totals());
-    print(&format!(
-        "all: lines {lines}, functions {functions}, branches {branches}"
-    ));
 }

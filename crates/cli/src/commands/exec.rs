@@ -1,7 +1,7 @@
 //! `everett exec`.
 
 use anyhow::Result;
-use everett::{Conclusion, Console, ExecEnding, ExecSpec, Guest, OutputStream};
+use everett::{Console, ExecSpec, OutputStream};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 
@@ -56,45 +56,12 @@ impl Subcommand for ExecArgs {
             command: self.command.clone(),
         };
         let result = everett::exec(&spec, &session()?, &mut OurConsole)?;
-        for warning in &result.warnings {
-            notice(warning);
-        }
-        Ok(code_of_guest(ended(result.ending)))
-    }
-}
-
-/// Reports how a program ended, unless it ended by itself.
-fn ended(ending: ExecEnding) -> Guest {
-    match ending {
-        ExecEnding::Exit(status) => Guest::Exit(status as u8),
-        ExecEnding::Signal(signal) => {
-            notice(&format!("the program is ended by signal {signal}"));
-            Guest::Signal(signal)
-        }
-        ExecEnding::Idle => {
-            notice("the program is blocked forever");
-            Guest::Ours(Conclusion::Clean)
-        }
-        ExecEnding::Limit(which) => {
-            notice(&which);
-            Guest::Ours(Conclusion::Failed)
-        }
-        ExecEnding::NotStarted { kind, message } => {
-            notice(&format!("{}: {message}", kind.name()));
-            Guest::Ours(Conclusion::Failed)
-        }
-        ExecEnding::Bug {
-            kind,
-            message,
-            stack,
-            signal,
-        } => {
-            notice(&format!("{}: {message}", kind.name()));
-            for frame in &stack {
-                eprintln!("    in {} at {}:{}", frame.function, frame.file, frame.line);
-            }
-            signal.map_or_else(|| Guest::of_kind(kind), Guest::Signal)
-        }
-        _ => Guest::Ours(Conclusion::Clean),
+        let end = result.ending.notice();
+        result
+            .warnings
+            .iter()
+            .chain(&end)
+            .for_each(|text| notice(text));
+        Ok(code_of_guest(result.ending.guest()))
     }
 }

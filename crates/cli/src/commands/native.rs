@@ -1,18 +1,15 @@
 //! `everett native`.
 
 use anyhow::Result;
-use everett::{
-    Guest, NativeEnd, NativeResult, NativeRun, NativeSpec, NativeSummary, Stream, Watcher,
-    WorldRun, Wrong, parse_setting,
-};
+use everett::{Guest, NativeResult, NativeSpec, Stream, Watcher, numbered, parse_setting};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::args::HostArgs;
 use crate::commands::{Subcommand, code_of, code_of_guest};
-use crate::display::{numbered, print, show_output};
+use crate::display::{print, show_output};
 use crate::flags::with_flags;
 use crate::session::{notice, session, stoppable_session};
 
@@ -96,94 +93,41 @@ impl Subcommand for NativeArgs {
             None => session()?,
         };
         let result = everett::native(&spec, &session, &mut OurStreams)?;
-        match &result {
-            NativeResult::Program(run) => return Ok(native_ended(run)),
-            NativeResult::World {
-                run,
-                wrong,
-                warning,
-                faults_never_fired,
-            } => {
-                world_ended(run, wrong.as_ref());
-                let never = everett::never_fired_text(faults_never_fired);
-                warning.iter().chain(&never).for_each(|text| notice(text));
-            }
-            NativeResult::Many {
-                folder,
-                summary,
-                findings,
-                is_world,
-            } => {
-                let who = if *is_world { "" } else { "the program " };
-                native_summary(summary, folder, *findings, who);
+        show(&result);
+        result.notices().iter().for_each(|text| notice(text));
+        Ok(match &result {
+            NativeResult::Program(run) => code_of_guest(Guest::of_native(&run.end)),
+            _ => code_of(result.conclusion()),
+        })
+    }
+}
+
+/// Shows logs and output of one run, or totals of many.
+fn show(result: &NativeResult) {
+    match result {
+        NativeResult::Program(run) => {
+            for (number, line) in (1..).zip(&run.log) {
+                eprintln!("{}", numbered(number, line));
             }
         }
-        Ok(code_of(result.conclusion()))
-    }
-}
-
-/// Returns the warnings of a host's kernel model.
-fn notes(run: &NativeRun) -> impl Iterator<Item = String> + '_ {
-    let refusals = run.refusals.iter();
-    let refused = refusals.map(|one| format!("{} is not modelled", one.what));
-    run.warnings.iter().cloned().chain(refused)
-}
-
-fn native_ended(run: &NativeRun) -> u8 {
-    for (number, line) in (1..).zip(&run.log) {
-        eprintln!("{}", numbered(number, line));
-    }
-    for note in notes(run) {
-        notice(&note);
-    }
-    if !matches!(run.end, NativeEnd::Exit(_)) {
-        notice(&format!("the program {}", everett::describe_end(run)));
-    }
-    code_of_guest(Guest::of_native(&run.end))
-}
-
-fn world_ended(run: &WorldRun, wrong: Option<&Wrong>) {
-    for (name, run) in &run.hosts {
-        for line in &run.log {
-            eprintln!("{name} {line}");
+        NativeResult::World { run, .. } => {
+            for (name, run) in &run.hosts {
+                for line in &run.log {
+                    eprintln!("{name} {line}");
+                }
+            }
+            for (name, run) in &run.hosts {
+                show_output(Some(name), &run.output);
+            }
         }
-    }
-    for (name, run) in &run.hosts {
-        show_output(Some(name), &run.output);
-    }
-    for (name, run) in &run.hosts {
-        for note in notes(run) {
-            notice(&format!("host {name}: {note}"));
+        NativeResult::Many {
+            folder,
+            summary,
+            findings,
+            is_world,
+        } => {
+            let who = if *is_world { "" } else { "the program " };
+            print(&summary.text(folder, *findings, who, with_flags));
         }
-    }
-    if let Some(wrong) = wrong {
-        notice(&format!(
-            "host {}: {}: {}",
-            wrong.host, wrong.kind, wrong.message
-        ));
-    }
-    for (name, run) in &run.hosts {
-        if let NativeEnd::Limit(_) | NativeEnd::Diverged(_) = run.end {
-            notice(&format!("host {name} {}", everett::describe_end(run)));
-        }
-    }
-    for why in &run.unevaluated {
-        notice(&format!("an invariant could not be evaluated: {why}"));
-    }
-    if run.is_cut {
-        notice("the world is cut off at its limit of virtual time");
-    }
-}
-
-/// Prints how many runs ended in which way; `who` is the subject of the sentence.
-fn native_summary(summary: &NativeSummary, folder: &Path, findings: u32, who: &str) {
-    print(&summary.text(folder, findings, who, with_flags));
-    for warning in &summary.warnings {
-        notice(warning);
-    }
-    for one in &summary.unsupported {
-        let host = one.host.as_ref().map(|host| format!("host {host}: "));
-        let host = host.unwrap_or_default();
-        notice(&format!("{host}{} is not modelled", one.what));
     }
 }

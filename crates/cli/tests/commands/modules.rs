@@ -457,6 +457,25 @@ fn modules_use_each_other_in_layers() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
+/// The most lines of the command line's sources: what other front ends would need is in libraries.
+const MOST_LINES_OF_CLI: usize = 3500;
+
+#[test]
+fn the_command_line_stays_small() {
+    let mut files = Vec::new();
+    collect(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut files,
+    );
+    assert!(files.len() > 10, "the sources are missing: {files:?}");
+    let lines = |file: &PathBuf| fs::read_to_string(file).unwrap().lines().count();
+    let lines: usize = files.iter().map(lines).sum();
+    assert!(
+        lines <= MOST_LINES_OF_CLI,
+        "crates/cli/src has {lines} lines; the limit is {MOST_LINES_OF_CLI}"
+    );
+}
+
 #[test]
 fn circles_are_found_through_exports_and_paths() {
     let mut modules = Modules::default();
