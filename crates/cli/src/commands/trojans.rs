@@ -36,8 +36,8 @@ pub struct TrojansArgs {
     #[arg(long, value_name = "FORKS", default_value_t = everett::AFTERWARDS)]
     afterwards: u64,
     /// Explore clients that limits have cut off so often further, first with inputs that may give
-    /// messages of a class, then up to four times the limits, as long as there are classes that
-    /// they may refute.
+    /// messages of a class, then with limits that are four times as high as the time before, as
+    /// long as there are classes that they may refute.
     #[arg(long, value_name = "TIMES", default_value_t = everett::REFUTE)]
     refute: u32,
     /// Run the native clients so often with random inputs, all together: nothing that they send

@@ -101,7 +101,10 @@ fn of_end(weights: &Impact, seen: &Seen, without: Option<&Seen>, measured: &mut 
     let was_wrong = without.is_some_and(|without| without.wrong.is_some());
     if let Some(why) = seen.wrong.as_ref().filter(|_| !was_wrong) {
         measured.note(weights.invariant, why.clone());
-        measured.outcome = Outcome::Failed;
+        if measured.outcome != Outcome::Crashed {
+            measured.outcome = Outcome::Failed;
+        }
+        // The exit code, and a host that waits for ever, say the same again.
         return;
     }
     match &seen.test {

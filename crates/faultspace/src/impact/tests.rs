@@ -70,6 +70,21 @@ fn ends_are_weighed() {
 }
 
 #[test]
+fn a_crash_stays_one_where_an_invariant_does_not_hold_either() {
+    let (weights, usual) = (Impact::default(), seen(Ended::Exit(0)));
+    let mut wrong = seen(Ended::Exit(1));
+    wrong.wrong = Some("server: invariant: x = 1".to_owned());
+    assert_eq!(shown(&weights, &wrong, &usual), (Outcome::Failed, 20.0));
+    wrong.test = Ended::Signal(11);
+    wrong.crashes.push(Crash {
+        program: "server".to_owned(),
+        signal: 11,
+        stack: Vec::new(),
+    });
+    assert_eq!(shown(&weights, &wrong, &usual), (Outcome::Crashed, 40.0));
+}
+
+#[test]
 fn differences_count_where_they_have_a_weight() {
     let usual = printing("latency: 10\nthroughput=100\n");
     let slow = printing("latency: 30\nthroughput=50\n");

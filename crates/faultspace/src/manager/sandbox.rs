@@ -221,7 +221,7 @@ fn mounted(job: &Job) -> Step<Place> {
         count: 0,
         written: Vec::new(),
     };
-    for point in top_level(&root)?.iter().chain(&points) {
+    for point in top_level(top, &root)?.iter().chain(&points) {
         layers.add(point, &root.join(point.strip_prefix("/").unwrap_or(point)));
     }
     let written = layers.written;
@@ -266,10 +266,10 @@ fn mounted(job: &Job) -> Step<Place> {
 }
 
 /// Returns the folders of the root, which are overlaid one by one: a user namespace may not copy a
-/// mount that has others below it. Recreates symbolic links.
-fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
+/// mount that has others below it. Recreates symbolic links, and copies plain files.
+fn top_level(top: &Path, root: &Path) -> Step<Vec<PathBuf>> {
     let mut folders = Vec::new();
-    let Ok(entries) = fs::read_dir("/") else {
+    let Ok(entries) = fs::read_dir(top) else {
         return Ok(folders);
     };
     for entry in entries.flatten() {
@@ -286,6 +286,8 @@ fn top_level(root: &Path) -> Step<Vec<PathBuf>> {
                 .iter()
                 .any(|one| path == Path::new(one));
             folders.extend((!is_virtual).then_some(path));
+        } else if kind.is_file() {
+            copy_file(&entry, &target);
         }
     }
     folders.sort();
@@ -346,15 +348,21 @@ impl Layers<'_> {
                     self.add(&path, &to);
                 }
             } else if kind.is_file() {
-                match entry.metadata().is_ok_and(|seen| seen.len() <= MAX_FILE) {
-                    true => drop(fs::copy(&path, &to)),
-                    false if File::create(&to).is_ok() => read_only(&path, &to),
-                    false => {}
-                }
+                copy_file(&entry, &to);
             }
         }
         self.written.push((point.to_owned(), open(target)?));
         Ok(())
+    }
+}
+
+/// Copies a file of a folder that is not overlaid; a large one becomes read-only. If this fails, a
+/// test that needs the file notices.
+fn copy_file(entry: &fs::DirEntry, to: &Path) {
+    match entry.metadata().is_ok_and(|seen| seen.len() <= MAX_FILE) {
+        true => drop(fs::copy(entry.path(), to)),
+        false if File::create(to).is_ok() => read_only(&entry.path(), to),
+        false => {}
     }
 }
 
@@ -465,6 +473,25 @@ pub(super) fn path_of(folder: &File) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_root_of_a_test_has_the_files_of_the_root() {
+        let base = std::env::temp_dir().join(format!("everett-root-{}", std::process::id()));
+        let (top, root) = (base.join("top"), base.join("root"));
+        fs::create_dir_all(top.join("folder")).unwrap();
+        fs::create_dir_all(&root).unwrap();
+        fs::write(top.join("file"), "text").unwrap();
+        std::os::unix::fs::symlink("folder", top.join("link")).unwrap();
+        let folders = top_level(&top, &root);
+        let text = fs::read_to_string(root.join("file"));
+        let link = fs::read_link(root.join("link"));
+        let is_made = root.join("folder").is_dir();
+        fs::remove_dir_all(&base).unwrap();
+        assert_eq!(folders, Ok(vec![top.join("folder")]));
+        assert_eq!(text.ok().as_deref(), Some("text"));
+        assert_eq!(link.ok().as_deref(), Some(Path::new("folder")));
+        assert!(is_made);
+    }
 
     #[test]
     fn mounts_with_files_of_users_are_found() {

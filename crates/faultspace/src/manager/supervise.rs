@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::child::{NOT_STARTED, Start, start};
+use super::child::{Start, start};
 use super::sandbox::Place;
 use super::streams::Stream;
 use super::tracer::{SIGNALLING, Tracer, is_crash};
@@ -321,7 +321,6 @@ impl<'j> Supervisor<'j> {
         match code {
             // Shells report signals this way.
             code if code > 128 && is_crash(code - 128) => Ended::Signal(code - 128),
-            NOT_STARTED => Ended::Exit(NOT_STARTED),
             code => Ended::Exit(code),
         }
     }

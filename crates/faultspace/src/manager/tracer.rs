@@ -227,12 +227,25 @@ impl Tracer {
             .iter()
             .any(|call| u64::from(*call) == registers.orig_rax);
         let target = registers.rdi as i32;
-        let is_own = |pid: i32| self.processes.contains_key(&pid) || self.tasks.contains_key(&pid);
-        // 0 is the process group of the sender, which belongs to this test.
-        self.guards
-            && is_signalling
-            && target != 0
-            && (target == -1 || !is_own(target.saturating_abs()))
+        let is_own = match target {
+            // The process group of the sender, which belongs to this test.
+            0 => true,
+            -1 => false,
+            group if group < 0 => self.has_group(group.saturating_neg()),
+            pid => self.processes.contains_key(&pid) || self.tasks.contains_key(&pid),
+        };
+        self.guards && is_signalling && !is_own
+    }
+
+    /// Returns whether a process group belongs to this test, also if its leader has exited. Each
+    /// command has its own session, and a group has processes of one session only, so that one
+    /// process of the test in it is enough.
+    fn has_group(&self, group: i32) -> bool {
+        let is_in = |pid: &i32| {
+            let found = nix::unistd::getpgid(Some(Pid::from_raw(*pid)));
+            found.is_ok_and(|found| found.as_raw() == group)
+        };
+        self.processes.keys().any(is_in)
     }
 
     /// Handles a thread that is about to make a trapped system call.
@@ -350,4 +363,52 @@ fn names(pid: i32) -> Vec<String> {
     names.push(own);
     names.dedup();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
+
+    fn sleeper(group: i32) -> Child {
+        let mut command = Command::new("sleep");
+        command.arg("100").process_group(group).spawn().unwrap()
+    }
+
+    fn is_refused(tracer: &Tracer, target: i32) -> bool {
+        // SAFETY: all bytes of registers may be 0.
+        let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
+        registers.orig_rax = u64::from(SIGNALLING[0]);
+        registers.rdi = target as u32 as u64;
+        tracer.is_foreign_signal(&registers)
+    }
+
+    #[test]
+    fn a_group_of_the_test_gets_signals_after_its_leader_has_exited() {
+        let mut tracer = Tracer::new(&[], &[]);
+        tracer.guards = true;
+        let mut leader = sleeper(0);
+        let group = leader.id() as i32;
+        let (mut member, mut foreign) = (sleeper(group), sleeper(0));
+        tracer.born(group, 0);
+        tracer.born(member.id() as i32, 0);
+        assert!(!is_refused(&tracer, -group));
+        leader.kill().unwrap();
+        tracer.remove(Pid::from_raw(group), None);
+        let with_member = is_refused(&tracer, -group);
+        // Only processes of the test that are still there make a group one of the test.
+        let of_others = is_refused(&tracer, -(foreign.id() as i32));
+        let (all, alone) = (is_refused(&tracer, -1), is_refused(&tracer, group));
+        tracer.remove(Pid::from_raw(member.id() as i32), None);
+        let without_member = is_refused(&tracer, -group);
+        for child in [&mut member, &mut foreign] {
+            child.kill().unwrap();
+        }
+        for child in [&mut leader, &mut member, &mut foreign] {
+            child.wait().unwrap();
+        }
+        assert!(!with_member);
+        assert!(of_others && all && alone && without_member);
+    }
 }
