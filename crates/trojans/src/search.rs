@@ -662,6 +662,23 @@ impl Search {
             })
     }
 
+    /// Returns the conditions of a path on the message, in the order of the path. `None` if a
+    /// condition relates the message to other inputs.
+    pub fn message_conditions(&mut self, path: &[ExprId]) -> Option<Vec<ExprId>> {
+        let mut own = Vec::new();
+        for term in path {
+            let variables = self.arena.support(*term);
+            let mut variables = variables.variables().iter();
+            let is_own = |variable: &everett_expr::Variable| variable.array == self.message.array;
+            match variables.clone().all(is_own) {
+                true => own.push(*term),
+                false if variables.any(is_own) => return None,
+                false => {}
+            }
+        }
+        Some(own)
+    }
+
     fn equal(&mut self, bytes: &[u8], places: &[usize]) -> Vec<ExprId> {
         let mut conditions = Vec::new();
         for at in places {

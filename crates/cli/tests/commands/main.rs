@@ -40,6 +40,7 @@ mod scenarios;
 mod trojan_afterwards;
 mod trojan_clients;
 mod trojan_fields;
+mod trojan_limits;
 mod trojan_replace;
 mod trojan_rules;
 mod trojan_state;

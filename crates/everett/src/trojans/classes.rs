@@ -2,9 +2,10 @@
 //! hints.
 
 use everett_engine::{SourceFrame, principal};
+use everett_expr::ExprId;
 use everett_report::counted;
 use everett_trojans::{
-    Answer, Count, Field, How, Layout, Missing, Placed, Search, Why, unmasked_parts,
+    Accepted, Answer, Count, Field, How, Layout, Missing, Placed, Search, Why, unmasked_parts,
 };
 use std::cmp::Ordering;
 
@@ -84,6 +85,7 @@ pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class)
         let is_other_sender = other.senders != class.senders;
         theirs == own
             || (one.answer == two.answer && search.text(&theirs) == text)
+            || differ_in_others(search, (one, &theirs), (two, &own))
             // Terms of another exploration may have another form.
             || (is_other_sender && search.take_the_same(&theirs, &own))
     });
@@ -99,6 +101,18 @@ pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class)
     if same.accepted.path != class.accepted.path && !same.also.contains(&class.accepted.path) {
         same.also.push(class.accepted.path);
     }
+}
+
+/// Returns whether two paths have the same conditions on the message and differ only in conditions
+/// on other inputs, such as arguments of the server: then they accept the same messages.
+fn differ_in_others(
+    search: &mut Search,
+    (one, ones): (&Accepted, &[ExprId]),
+    (two, twos): (&Accepted, &[ExprId]),
+) -> bool {
+    let is_trojan = |accepted: &Accepted| matches!(accepted.answer, Answer::Trojan(_));
+    let ones = search.message_conditions(ones);
+    is_trojan(one) == is_trojan(two) && ones.is_some() && ones == search.message_conditions(twos)
 }
 
 /// Returns bytes as hexadecimal digits.
@@ -193,12 +207,7 @@ fn by_fields(text: &str, layout: &Layout, length: usize) -> String {
 
 /// Returns the constraint of a class: the path condition, and the negation of the client
 /// predicates.
-fn constraint(
-    search: &mut Search,
-    layout: &Layout,
-    path: &[everett_expr::ExprId],
-    length: usize,
-) -> String {
+fn constraint(search: &mut Search, layout: &Layout, path: &[ExprId], length: usize) -> String {
     let mut parts = search.text(path);
     for sent in search.sent_text(path) {
         parts.push(format!("not ({sent})"));
@@ -211,12 +220,7 @@ fn constraint(
 }
 
 /// Returns what the server would have to check.
-fn hint(
-    search: &mut Search,
-    layout: &Layout,
-    path: &[everett_expr::ExprId],
-    length: usize,
-) -> String {
+fn hint(search: &mut Search, layout: &Layout, path: &[ExprId], length: usize) -> String {
     let cases = search.missing(path);
     if cases.is_empty() {
         return "reject: no client sends anything like it".to_owned();

@@ -17,7 +17,7 @@ mod text;
 use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
 use everett_linux::{Argument, HostOptions};
 use everett_native::struct_members;
-use everett_net::HostIndex;
+use everett_net::{HostIndex, StartTime};
 use everett_scenario::{Accept, FieldCount, FieldStart, MessageField, Scenario, Trojans};
 use everett_solver::SolverConfig;
 use everett_trojans::{
@@ -27,6 +27,7 @@ use everett_trojans::{
 use everett_vm::Image;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::error::{Error, Result, bail};
 use crate::events::{Event, Observer};
@@ -86,6 +87,15 @@ impl TrojansSpec {
         }
     }
 }
+
+/// Virtual time after the start of the last host for which clients are explored, unless the scenario
+/// has a limit: a server with a timer never becomes idle, so a client that waits for it forever
+/// would be explored forever.
+const CLIENT_TIME: Duration = Duration::from_secs(600);
+
+/// Virtual time after the message for which the server is explored and confirmed, unless the
+/// scenario has a limit. Confirmation replays all of it natively.
+const SERVER_TIME: Duration = Duration::from_secs(60);
 
 /// The result of an analysis.
 #[derive(Debug)]
@@ -150,6 +160,8 @@ pub(crate) struct Analysis<'a> {
     scenario: Scenario,
     setup: Trojans,
     layout: Layout,
+    /// The start of the last host, if the user has not limited virtual time.
+    started: Option<Duration>,
 }
 
 /// A class: a server path that has Trojan messages, or may have some.
@@ -188,15 +200,32 @@ pub fn trojans(
     replaced::check(&scenario)?;
     let mut spec = spec.clone();
     spec.run.replaces = !setup.replace.is_empty();
+    let limit = spec.run.with_scenario(&scenario)?.max_virtual_time;
+    let started = limit.is_none().then(|| last_start(&scenario));
+    if let Some(started) = started {
+        let state = Duration::from_nanos(setup.state_ns.unwrap_or(0));
+        spec.run.max_virtual_time = Some(started.max(state) + CLIENT_TIME);
+    }
     let mut analysis = Analysis {
         spec: &spec,
         session,
         layout: layout(&setup),
         scenario,
         setup,
+        started,
     };
     analysis.resolve_state()?;
     analysis.run(observer)
+}
+
+/// Returns the virtual time at which the last host starts, as far as it is known.
+fn last_start(scenario: &Scenario) -> Duration {
+    let starts = scenario.start_times().into_iter();
+    let known = starts.filter_map(|start| match start {
+        StartTime::At(at_ns) => Some(at_ns),
+        StartTime::Blocked(_) => None,
+    });
+    Duration::from_nanos(known.max().unwrap_or(0))
 }
 
 /// If the scenario names a C struct, sets the fields to its members, from the debug information of
@@ -426,6 +455,13 @@ impl Analysis<'_> {
                 accepted: Some(self.accepted_by(sent.port)),
             }),
             out: None,
+            max_virtual_time: match self.started {
+                Some(started) => {
+                    let state = Duration::from_nanos(self.setup.state_ns.unwrap_or(0));
+                    Some(started.max(state) + SERVER_TIME)
+                }
+                None => self.spec.run.max_virtual_time,
+            },
             ..self.spec.run.clone()
         })
     }
