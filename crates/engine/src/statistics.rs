@@ -151,8 +151,6 @@ pub struct SolverFigures {
 pub(crate) struct ExploredWork {
     /// The number of instructions.
     pub(crate) instructions: u64,
-    /// The number of forks.
-    pub(crate) forks: u64,
     /// The weight of paths that ended.
     pub(crate) finished: f64,
 }

@@ -5,6 +5,8 @@ use super::*;
 
 /// Maximum number of states given away at a time.
 const MOST_GIVEN: usize = 256;
+/// Maximum number of bytes of inputs of the states given away at a time.
+const MOST_BYTES: usize = 1 << 22;
 /// A worker looks for states that it can give to idle workers for at most one part in this many of
 /// its time.
 const LOOKING_PART: u32 = 50;
@@ -85,13 +87,14 @@ impl Explorer<'_> {
     /// Gives states to idle workers: those with the largest weight, because most of the search is
     /// below them.
     pub(super) fn share_work(&mut self, team: &Team) {
-        let wanted = team.wanted.load(Ordering::Relaxed);
         if !self.is_asked_for_states() {
             return;
         }
+        // The last idle worker may have got a job meanwhile.
+        let wanted = team.wanted.load(Ordering::Relaxed).max(1);
         let now = self.config.clock.now();
         let heaviest = self.heaviest_states();
-        let most = (heaviest.len() - heaviest.len() / (wanted + 1)).min(MOST_GIVEN);
+        let most = (heaviest.len() - heaviest.len() / (wanted + 1)).min(self.most_given(&heaviest));
         let part = wanted as f64 / (wanted + 1) as f64;
         let count = share_of_weight(heaviest.iter().map(|(halvings, _)| *halvings), part, most);
         let expected = team.expected.load(Ordering::Relaxed) as f64;
@@ -115,6 +118,17 @@ impl Explorer<'_> {
             member.look_after = now + LOOKING_PART * taken;
         }
         team.add_jobs(jobs);
+    }
+
+    /// Returns how many of these states may be given away at a time: as traces, states with long
+    /// inputs take much memory.
+    fn most_given(&self, states: &[(u32, StateId)]) -> usize {
+        let mut live = states.iter().filter_map(|(_, id)| self.frontier.live(*id));
+        let bytes = live.next().map_or(0, |state| {
+            let sizes = state.path.inputs.iter().map(|input| input.size as usize);
+            sizes.sum()
+        });
+        (MOST_BYTES / bytes.max(1)).clamp(1, MOST_GIVEN)
     }
 
     /// Removes states from the search and returns the job to explore them.
