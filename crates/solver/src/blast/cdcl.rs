@@ -28,25 +28,9 @@ fn code(lit: Lit) -> Code {
 
 #[derive(Clone, Copy)]
 struct Watch {
-    /// The clause; with the bit `BINARY` if it has two literals.
-    tagged: ClauseRef,
-    /// Another literal of the clause: if it is true, the clause need not be visited. If the clause
-    /// has two literals, it is never read.
+    clause: ClauseRef,
+    /// Another literal of the clause: if it is true, the clause need not be visited.
     blocker: Code,
-}
-
-/// Marks watches of clauses with two literals. Clauses are found below this offset, because
-/// instances are far smaller.
-const BINARY: ClauseRef = 1 << 31;
-
-impl Watch {
-    fn clause(self) -> ClauseRef {
-        self.tagged & !BINARY
-    }
-
-    fn is_binary(self) -> bool {
-        self.tagged & BINARY != 0
-    }
 }
 
 /// The position at which the search for the next decision starts; everything before it is assigned.
@@ -195,12 +179,8 @@ impl Cdcl {
         let clause = self.clauses.len() as ClauseRef;
         self.clauses.extend([literals.len() as u32, levels]);
         self.clauses.extend_from_slice(literals);
-        let tagged = match literals {
-            [_, _] => clause | BINARY,
-            _ => clause,
-        };
         for (watched, blocker) in [(literals[0], literals[1]), (literals[1], literals[0])] {
-            self.watches[watched as usize].push(Watch { tagged, blocker });
+            self.watches[watched as usize].push(Watch { clause, blocker });
         }
         clause
     }
@@ -262,26 +242,14 @@ impl Cdcl {
                 write += 1;
                 continue;
             }
-            if watch.is_binary() {
-                watches[write] = watch;
-                write += 1;
-                if self.values[watch.blocker as usize] == 0 {
-                    self.assign(watch.blocker, watch.clause());
-                    continue;
-                }
-                let start = self.literals(watch.clause()).start;
-                self.clauses[start..start + 2].copy_from_slice(&[watch.blocker, falsified]);
-                broken = Some(watch.clause());
-                break;
-            }
-            let range = self.literals(watch.clause());
+            let range = self.literals(watch.clause);
             let literals = &mut self.clauses[range];
             if literals[0] == falsified {
                 literals.swap(0, 1);
             }
             let first = literals[0];
             let kept = Watch {
-                tagged: watch.tagged,
+                clause: watch.clause,
                 blocker: first,
             };
             if self.values[first as usize] != 1 {
@@ -298,9 +266,9 @@ impl Cdcl {
             write += 1;
             match self.values[first as usize] {
                 1 => {}
-                0 => self.assign(first, watch.clause()),
+                0 => self.assign(first, watch.clause),
                 _ => {
-                    broken = Some(watch.clause());
+                    broken = Some(watch.clause);
                     break;
                 }
             }
@@ -529,7 +497,7 @@ impl Cdcl {
         let is_forgotten = |clause: ClauseRef| forgotten.binary_search(&clause).is_ok();
         self.learned.retain(|&clause| !is_forgotten(clause));
         for watches in &mut self.watches {
-            watches.retain(|watch| !is_forgotten(watch.clause()));
+            watches.retain(|watch| !is_forgotten(watch.clause));
         }
         self.learned_limit = self.learned.len() + FIRST_LEARNED_LIMIT;
     }
