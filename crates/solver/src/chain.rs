@@ -293,9 +293,7 @@ impl Solver {
         model: &Model,
     ) -> Verdict {
         let started = self.config.clock.now();
-        let (verdict, layer) = self
-            .evaluate(arena, query, support, model, Effort::First)
-            .unwrap_or_else(|| self.search(arena, query, support, model));
+        let (verdict, layer) = self.decide(arena, query, support, model);
         let taken = self.config.clock.now().saturating_sub(started);
         for log in &mut self.logs {
             log.write(arena, query, &verdict, layer, taken);
@@ -307,6 +305,19 @@ impl Solver {
             self.statistics.unknown += 1;
         }
         verdict
+    }
+
+    /// Decides a query that no cheap layer can answer.
+    pub(crate) fn decide(
+        &mut self,
+        arena: &mut Arena,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+    ) -> (Verdict, Layer) {
+        self.evaluate(arena, query, support, model, Effort::First)
+            .or_else(|| self.solve_by_factors(arena, query, support, model))
+            .unwrap_or_else(|| self.search(arena, query, support, model))
     }
 
     /// Decides a query by evaluation.

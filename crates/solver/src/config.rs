@@ -167,6 +167,8 @@ pub enum Layer {
     Enumeration,
     /// Evaluation of some combinations of values.
     Samples,
+    /// Cases by the divisors of a product.
+    Factors,
     /// The small SAT solver.
     Small,
     /// CaDiCaL.
@@ -205,6 +207,8 @@ pub struct SolverStatistics {
     /// Number of queries decided by evaluating some combinations of values, one of which is a
     /// solution.
     pub by_samples: u64,
+    /// Number of queries divided into cases by the divisors of a product.
+    pub by_factors: u64,
     /// Number of queries with the answer of an equal query.
     pub by_cache: u64,
     /// Number of queries that a model of another query satisfies.
@@ -241,6 +245,7 @@ impl SolverStatistics {
         self.by_bytes += other.by_bytes;
         self.by_enumeration += other.by_enumeration;
         self.by_samples += other.by_samples;
+        self.by_factors += other.by_factors;
         self.by_cache += other.by_cache;
         self.by_cached_model += other.by_cached_model;
         self.by_core += other.by_core;
@@ -270,6 +275,7 @@ impl SolverStatistics {
             by_bytes: self.by_bytes - earlier.by_bytes,
             by_enumeration: self.by_enumeration - earlier.by_enumeration,
             by_samples: self.by_samples - earlier.by_samples,
+            by_factors: self.by_factors - earlier.by_factors,
             by_cache: self.by_cache - earlier.by_cache,
             by_cached_model: self.by_cached_model - earlier.by_cached_model,
             by_core: self.by_core - earlier.by_core,

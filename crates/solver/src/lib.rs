@@ -10,7 +10,8 @@
 //! 3. answers, unsatisfiable cores and models of earlier queries (`cache`)
 //! 4. evaluation: all combinations of few values (`enumerate`, `lanes`), samples (`sample`), and
 //!    bisection of comparisons (`bisect`)
-//! 5. search: the small SAT solver of the crate (`light`, `blast::cdcl`), then CaDiCaL (`blast`),
+//! 5. a case for each pair of divisors, if a product must have a given value (`factor`, `intervals`)
+//! 6. search: the small SAT solver of the crate (`light`, `blast::cdcl`), then CaDiCaL (`blast`),
 //!    then an SMT-LIB process (`smt`)
 //!
 //! Only the independent part of the path condition that shares variables with the condition takes
@@ -28,7 +29,9 @@ mod config;
 mod constraints;
 mod domains;
 mod enumerate;
+mod factor;
 mod interrupt;
+mod intervals;
 mod lanes;
 mod light;
 mod log;

@@ -2,6 +2,7 @@
 
 mod chain;
 mod enumerate;
+mod factor;
 mod smt;
 mod translation;
 
