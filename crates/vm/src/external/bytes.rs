@@ -274,8 +274,16 @@ fn memcmp(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 /// Finds a byte in a range. C says that memchr stops at the byte that it finds, so the object may
 /// be shorter than the length.
 fn memchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let (start, limit) = walk_operands(vm, args.get(0), args.get(2))?;
     let wanted = vm.byte_match(args.get(1));
+    if let Some(limit) = args.get(2).as_concrete()
+        && let Some(at) = vm.find_through(args.get(0), limit, &[wanted])?
+    {
+        return Ok(Done::Value(match at == limit {
+            true => Value::ZERO,
+            false => vm.offset_pointer(args.get(0), at),
+        }));
+    }
+    let (start, limit) = walk_operands(vm, args.get(0), args.get(2))?;
     let found = vm.find_byte(start, limit, &[wanted])?;
     Ok(Done::Value(found_at(start, found)))
 }

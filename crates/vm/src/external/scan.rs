@@ -134,7 +134,17 @@ impl Vm<'_> {
         address: u64,
         wanted: &[ByteMatch],
     ) -> Result<bool, Interrupt> {
-        let byte = self.byte_at(address).to_term(self.arena, 8);
+        let byte = self.byte_at(address);
+        self.is_one_of(byte, wanted)
+    }
+
+    /// Returns whether a byte is one of those that end a scan.
+    pub(super) fn is_one_of(
+        &mut self,
+        byte: Value,
+        wanted: &[ByteMatch],
+    ) -> Result<bool, Interrupt> {
+        let byte = byte.to_term(self.arena, 8);
         let mut any = self.arena.bool_constant(false);
         for one in wanted {
             let one = match *one {

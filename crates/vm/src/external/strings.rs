@@ -56,6 +56,11 @@ fn strlen(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn strnlen(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(limit) = args.get(1).as_concrete()
+        && let Some(len) = vm.length_through(args.get(0), limit)?
+    {
+        return address(len);
+    }
     let start = vm.concretize(args.get(0))?;
     let limit = vm.walk_limit(&[start], args.get(1))?;
     vm.bounded_length(start, limit).and_then(address)
@@ -79,14 +84,8 @@ fn copy_string_through(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Option<u
     if !vm.stays_symbolic(&[to, from]) {
         return Ok(None);
     }
-    let len = match vm.length_through(from, u64::MAX)? {
-        Some(len) => len,
-        None => {
-            let from = string(vm, from)?;
-            vm.string_length(from)?
-        }
-    };
-    let is_copied = vm.copy_through(to, from, len + 1, Some(args.name))?;
+    let len = vm.length_of(from, u64::MAX)?;
+    let is_copied = vm.put_through(args.name, (to, len + 1), (from, len + 1), len)?;
     Ok(is_copied.then_some(len))
 }
 
@@ -118,11 +117,32 @@ fn copy_field(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64), Inter
     Ok((to, len))
 }
 
+/// Copies as [`copy_field`] does through symbolic pointers and returns the length. Returns `None` without changes if the
+/// pointers have to be concretised.
+fn copy_field_through(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Option<u64>, Interrupt> {
+    let (to, from) = (args.get(0), args.get(1));
+    let size = match args.get(2).as_concrete() {
+        Some(size) if size > 0 && vm.stays_symbolic(&[to, from]) => size,
+        _ => return Ok(None),
+    };
+    // Check the destination first: an out-of-bounds write is worse than an out-of-bounds read.
+    vm.resolve_access(to, size, true)?;
+    let len = vm.length_of(from, size)?;
+    let is_copied = vm.put_through(args.name, (to, size), (from, size.min(len + 1)), len)?;
+    Ok(is_copied.then_some(len))
+}
+
 fn strncpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if copy_field_through(vm, args)?.is_some() {
+        return Ok(Done::Value(args.get(0)));
+    }
     copy_field(vm, args).and_then(|(to, _)| address(to))
 }
 
 fn stpncpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(len) = copy_field_through(vm, args)? {
+        return Ok(Done::Value(vm.offset_pointer(args.get(0), len)));
+    }
     copy_field(vm, args).and_then(|(to, len)| address(to + len))
 }
 
@@ -144,7 +164,24 @@ fn put_string(
     Ok(())
 }
 
+/// Appends at most `limit` bytes of a string through symbolic pointers. Returns `false` without changes if the pointers
+/// have to be concretised.
+fn append_through(vm: &mut Vm<'_>, args: &Arguments<'_>, limit: u64) -> Result<bool, Interrupt> {
+    let (to, from) = (args.get(0), args.get(1));
+    if limit == 0 || !vm.stays_symbolic(&[to, from]) {
+        return Ok(false);
+    }
+    let has = vm.length_of(to, u64::MAX)?;
+    let len = vm.length_of(from, limit)?;
+    let end = vm.offset_pointer(to, has);
+    let read = limit.min(len.saturating_add(1));
+    vm.put_through(args.name, (end, len + 1), (from, read), len)
+}
+
 fn strcat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if append_through(vm, args, u64::MAX)? {
+        return Ok(Done::Value(args.get(0)));
+    }
     let to = string(vm, args.get(0))?;
     let from = string(vm, args.get(1))?;
     let has = vm.string_length(to)?;
@@ -154,6 +191,11 @@ fn strcat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn strncat(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(limit) = args.get(2).as_concrete()
+        && append_through(vm, args, limit)?
+    {
+        return Ok(Done::Value(args.get(0)));
+    }
     let to = string(vm, args.get(0))?;
     let from = vm.concretize(args.get(1))?;
     let limit = vm.walk_limit(&[from], args.get(2))?;
@@ -236,17 +278,51 @@ fn find_or_end(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, ByteMatch)
     Ok((start + at, wanted))
 }
 
+/// Returns the offset of the first byte that matches or terminates the string, through a symbolic pointer; `None` if the
+/// pointer has to be concretised.
+fn find_or_end_through(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Option<u64>, Interrupt> {
+    let wanted = vm.byte_match(args.get(1));
+    vm.find_through(args.get(0), u64::MAX, &[wanted, ByteMatch::Byte(0)])
+}
+
 fn strchrnul(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(at) = find_or_end_through(vm, args)? {
+        return Ok(Done::Value(vm.offset_pointer(args.get(0), at)));
+    }
     find_or_end(vm, args).and_then(|(at, _)| address(at))
 }
 
 fn strchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(at) = find_or_end_through(vm, args)? {
+        let wanted = vm.byte_match(args.get(1));
+        return match vm.matches_through(args.get(0), at, &[wanted])? {
+            true => Ok(Done::Value(vm.offset_pointer(args.get(0), at))),
+            false => address(0),
+        };
+    }
     let (at, wanted) = find_or_end(vm, args)?;
     let found = vm.matches_byte(at, &[wanted])?;
     address(if found { at } else { 0 })
 }
 
+/// Does what [`strrchr`] does through a symbolic pointer; `None` if the pointer has to be concretised.
+fn find_last_through(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Option<Value>, Interrupt> {
+    let Some(len) = vm.length_through(args.get(0), u64::MAX)? else {
+        return Ok(None);
+    };
+    let wanted = vm.byte_match(args.get(1));
+    for at in (0..=len).rev() {
+        if vm.matches_through(args.get(0), at, &[wanted])? {
+            return Ok(Some(vm.offset_pointer(args.get(0), at)));
+        }
+    }
+    Ok(Some(Value::ZERO))
+}
+
 fn strrchr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if let Some(found) = find_last_through(vm, args)? {
+        return Ok(Done::Value(found));
+    }
     let start = string(vm, args.get(0))?;
     let wanted = vm.byte_match(args.get(1));
     let len = vm.string_length(start)?;

@@ -2,9 +2,10 @@
 //! of a libc: `table[hash(key)] = entry` is one path, not one path per position.
 
 use everett_expr::ExprId;
+use std::ops::Range;
 
 use super::bytes::overlapping_copy;
-use super::scan::{Comparison, Pair};
+use super::scan::{ByteMatch, Comparison, Pair};
 use crate::access::AccessTarget;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
@@ -66,18 +67,66 @@ impl Vm<'_> {
             return Ok(false);
         }
         if let Some(name) = name {
-            self.forbid_overlap_through(name, to, from, len)?;
+            let apart = self.are_apart((to.pointer, len), (from.pointer, len));
+            // Compilers emit a self-copy for `*p = *p`.
+            let [first, second] = [to, from].map(|one| one.pointer.to_term(self.arena, 64));
+            let same = self.arena.eq(first, second);
+            let allowed = self.arena.or(apart, same);
+            self.require(allowed, name, len)?;
         }
-        let pieces = (0..len).step_by(PIECE as usize);
-        let pieces: Vec<(u64, u64)> = pieces.map(|at| (at, PIECE.min(len - at))).collect();
-        let mut values = Vec::with_capacity(pieces.len());
-        for (at, size) in &pieces {
-            values.push(self.load_piece(from, *at, *size)?);
+        self.copy_pieces(to, from, len)?;
+        Ok(true)
+    }
+
+    /// Copies `len` bytes of a string, of which `read` were read, and fills the rest of `total` bytes with zeros.
+    /// Returns `false` without changes if the pointers have to be concretised.
+    pub(crate) fn put_through(
+        &mut self,
+        name: &str,
+        (to, total): (Value, u64),
+        (from, read): (Value, u64),
+        len: u64,
+    ) -> Result<bool, Interrupt> {
+        if total == 0 || !self.stays_symbolic(&[to, from]) {
+            return Ok(false);
         }
-        for ((at, size), value) in pieces.into_iter().zip(values) {
+        let target = self.operand(to, total, true)?;
+        let source = match len {
+            0 => None,
+            _ => Some(self.operand(from, len, false)?),
+        };
+        let places = source
+            .map_or(1, |source| source.places())
+            .max(target.places());
+        if places == 1 || total.saturating_mul(places) > MAX_CELLS {
+            return Ok(false);
+        }
+        let apart = self.are_apart((to, total), (from, read));
+        self.require(apart, name, read)?;
+        if let Some(source) = source {
+            self.copy_pieces(target, source, len)?;
+        }
+        self.fill_pieces(target, len..total, 0)?;
+        Ok(true)
+    }
+
+    fn copy_pieces(&mut self, to: Operand, from: Operand, len: u64) -> Result<(), Interrupt> {
+        let mut values = Vec::new();
+        for (at, size) in pieces(0..len) {
+            values.push(self.load_piece(from, at, size)?);
+        }
+        for ((at, size), value) in pieces(0..len).zip(values) {
             self.store_piece(to, at, size, value)?;
         }
-        Ok(true)
+        Ok(())
+    }
+
+    fn fill_pieces(&mut self, to: Operand, range: Range<u64>, byte: u8) -> Result<(), Interrupt> {
+        for (at, size) in pieces(range) {
+            let bits = u64::from_le_bytes([byte; 8]) >> (8 * (PIECE - size));
+            self.store_piece(to, at, size, Value::concrete(bits))?;
+        }
+        Ok(())
     }
 
     /// Fills `len` bytes with a byte. Returns `false` as [`Vm::copy_through`] does.
@@ -94,11 +143,7 @@ impl Vm<'_> {
         if to.places() == 1 || len.saturating_mul(to.places()) > MAX_CELLS {
             return Ok(false);
         }
-        for at in (0..len).step_by(PIECE as usize) {
-            let size = PIECE.min(len - at);
-            let bits = u64::from_le_bytes([byte; 8]) >> (8 * (PIECE - size));
-            self.store_piece(to, at, size, Value::concrete(bits))?;
-        }
+        self.fill_pieces(to, 0..len, byte)?;
         Ok(true)
     }
 
@@ -124,22 +169,18 @@ impl Vm<'_> {
         }
     }
 
-    fn forbid_overlap_through(
-        &mut self,
-        name: &str,
-        to: Operand,
-        from: Operand,
-        len: u64,
-    ) -> Result<(), Interrupt> {
-        let [to, from] = [to, from].map(|one| one.pointer.to_term(self.arena, 64));
-        let size = self.arena.constant(64, len);
-        let (ahead, behind) = (self.arena.sub(to, from), self.arena.sub(from, to));
-        let ahead = self.arena.uge(ahead, size);
+    /// Returns the condition that two ranges do not overlap.
+    fn are_apart(&mut self, to: (Value, u64), from: (Value, u64)) -> ExprId {
+        let [start, other] = [to, from].map(|(pointer, _)| pointer.to_term(self.arena, 64));
+        let [size, other_size] = [to, from].map(|(_, len)| self.arena.constant(64, len));
+        let (ahead, behind) = (self.arena.sub(start, other), self.arena.sub(other, start));
+        let ahead = self.arena.uge(ahead, other_size);
         let behind = self.arena.uge(behind, size);
-        let apart = self.arena.and(ahead, behind);
-        // Compilers emit a self-copy for `*p = *p`.
-        let same = self.arena.eq(to, from);
-        let allowed = self.arena.or(apart, same);
+        self.arena.and(ahead, behind)
+    }
+
+    /// Reports an overlapping copy unless its ranges are as they must be.
+    fn require(&mut self, allowed: ExprId, name: &str, len: u64) -> Result<(), Interrupt> {
         match self.decide_term(allowed)? {
             true => Ok(()),
             false => Err(overlapping_copy(name, len)),
@@ -159,18 +200,47 @@ impl Vm<'_> {
         pointer: Value,
         limit: u64,
     ) -> Result<Option<u64>, Interrupt> {
+        self.find_through(pointer, limit, &[ByteMatch::Byte(0)])
+    }
+
+    /// Returns the offset of the first matching byte, or `limit` if there is none among so many; `None` if the pointer
+    /// has to be concretised.
+    pub(crate) fn find_through(
+        &mut self,
+        pointer: Value,
+        limit: u64,
+        wanted: &[ByteMatch],
+    ) -> Result<Option<u64>, Interrupt> {
         if limit == 0 || !self.stays_symbolic(&[pointer]) || !self.is_scannable(pointer, 1)? {
             return Ok(None);
         }
         for at in 0..limit {
-            let byte = self.offset_pointer(pointer, at);
-            let byte = self.load(byte, 1)?.to_term(self.arena, 8);
-            let is_more = self.arena.is_nonzero(byte);
-            if !self.decide_term(is_more)? {
+            if self.matches_through(pointer, at, wanted)? {
                 return Ok(Some(at));
             }
         }
         Ok(Some(limit))
+    }
+
+    /// Returns whether the byte at an offset matches.
+    pub(crate) fn matches_through(
+        &mut self,
+        pointer: Value,
+        at: u64,
+        wanted: &[ByteMatch],
+    ) -> Result<bool, Interrupt> {
+        let byte = self.offset_pointer(pointer, at);
+        let byte = self.load(byte, 1)?;
+        self.is_one_of(byte, wanted)
+    }
+
+    /// Returns the length of a string, at most `limit`. Concretises the pointer if it has to be.
+    pub(crate) fn length_of(&mut self, pointer: Value, limit: u64) -> Result<u64, Interrupt> {
+        if let Some(len) = self.length_through(pointer, limit)? {
+            return Ok(len);
+        }
+        let start = self.pointer(pointer, limit.min(1), false)?;
+        self.bounded_length(start, limit)
     }
 
     /// Compares as [`Vm::compare_bytes`] does; `None` if the pointers have to be concretised.
@@ -224,4 +294,12 @@ impl Vm<'_> {
         let offset = self.arena.sub(term, base);
         self.arena.unsigned_range(offset).1 < size && !self.may_leave(start)
     }
+}
+
+/// Returns a range of offsets as pieces, each with its size.
+fn pieces(range: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+    let end = range.end;
+    range
+        .step_by(PIECE as usize)
+        .map(move |at| (at, PIECE.min(end - at)))
 }

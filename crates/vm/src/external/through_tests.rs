@@ -8,6 +8,8 @@ use crate::testing::Harness;
 use crate::value::Value;
 
 const SIZE: usize = 240;
+/// A byte that was not found.
+const ABSENT: u64 = u64::MAX;
 
 /// A position in the block: an index, the distance between two elements, and an offset in the
 /// element.
@@ -49,6 +51,14 @@ enum Act {
     CopyString(Place, Place),
     CompareStrings(Place, Place),
     Length(Place),
+    /// With at most so many bytes.
+    ShortLength(Place, usize),
+    CopyField(Place, Place, usize),
+    Append(Place, Place),
+    AppendShort(Place, Place, usize),
+    Find(Place, u8),
+    FindLast(Place, u8),
+    FindIn(Place, u8, usize),
 }
 
 fn place() -> impl Strategy<Value = Place> {
@@ -74,7 +84,18 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (place(), place()).prop_map(|(to, from)| Act::CopyString(to, from)),
         1 => (place(), place()).prop_map(|(a, b)| Act::CompareStrings(a, b)),
         1 => place().prop_map(Act::Length),
+        1 => (place(), 0usize..30).prop_map(|(at, limit)| Act::ShortLength(at, limit)),
+        1 => (place(), place(), 0usize..30).prop_map(|(to, from, size)| Act::CopyField(to, from, size)),
+        1 => (place(), place()).prop_map(|(to, from)| Act::Append(to, from)),
+        1 => (place(), place(), 0usize..30).prop_map(|(to, from, limit)| Act::AppendShort(to, from, limit)),
+        1 => (place(), wanted()).prop_map(|(at, byte)| Act::Find(at, byte)),
+        1 => (place(), wanted()).prop_map(|(at, byte)| Act::FindLast(at, byte)),
+        1 => (place(), wanted(), 0usize..30).prop_map(|(at, byte, limit)| Act::FindIn(at, byte, limit)),
     ]
+}
+
+fn wanted() -> impl Strategy<Value = u8> {
+    prop_oneof![Just(0u8), 0x61u8..0x64]
 }
 
 /// The memory of the reference model.
@@ -92,9 +113,43 @@ impl Bytes {
     }
 
     fn length(&self, at: usize) -> Result<usize, BugKind> {
-        let string = self.0.get(at..).ok_or(BugKind::OutOfBounds)?;
-        let len = string.iter().position(|byte| *byte == 0);
-        len.ok_or(BugKind::OutOfBounds)
+        self.find(at, usize::MAX, &[0])
+    }
+
+    /// Returns the offset of the first of the wanted bytes, or `limit`.
+    fn find(&self, at: usize, limit: usize, wanted: &[u8]) -> Result<usize, BugKind> {
+        for offset in 0..limit {
+            if wanted.contains(&self.get(at + offset, 1)?[0]) {
+                return Ok(offset);
+            }
+        }
+        Ok(limit)
+    }
+
+    /// Copies `len` bytes of a string of which `read` were read, and zeros up to `total`.
+    fn put_string(
+        &mut self,
+        (to, total): (usize, usize),
+        (from, read): (usize, usize),
+        len: usize,
+    ) -> Result<(), BugKind> {
+        self.get(to, total)?;
+        let mut bytes = self.get(from, len)?.to_vec();
+        if to < from + read && from < to + total {
+            return Err(BugKind::OverlappingCopy);
+        }
+        bytes.resize(total, 0);
+        self.put(to, &bytes)
+    }
+
+    fn append(&mut self, to: usize, from: usize, limit: usize) -> Result<(), BugKind> {
+        let has = self.length(to)?;
+        let len = self.find(from, limit, &[0])?;
+        self.put_string(
+            (to + has, len + 1),
+            (from, limit.min(len.saturating_add(1))),
+            len,
+        )
     }
 
     fn copy(
@@ -148,12 +203,51 @@ impl Bytes {
                 self.compare(a.offset(), b.offset(), *len, false)
             }
             Act::CopyString(to, from) => {
-                let len = self.length(from.offset())? + 1;
-                self.copy(to.offset(), from.offset(), len, false)
+                let len = self.length(from.offset())?;
+                self.put_string((to.offset(), len + 1), (from.offset(), len + 1), len)
                     .map(|()| 0)
             }
             Act::CompareStrings(a, b) => self.compare(a.offset(), b.offset(), usize::MAX, true),
             Act::Length(at) => self.length(at.offset()).map(|len| len as u64),
+            Act::ShortLength(at, limit) => {
+                self.find(at.offset(), *limit, &[0]).map(|len| len as u64)
+            }
+            Act::CopyField(to, from, size) if *size > 0 => {
+                self.get(to.offset(), *size)?;
+                let len = self.find(from.offset(), *size, &[0])?;
+                let read = (from.offset(), (*size).min(len + 1));
+                self.put_string((to.offset(), *size), read, len).map(|()| 0)
+            }
+            Act::CopyField(..) => Ok(0),
+            Act::Append(to, from) => self
+                .append(to.offset(), from.offset(), usize::MAX)
+                .map(|()| 0),
+            Act::AppendShort(to, from, limit) => {
+                self.append(to.offset(), from.offset(), *limit).map(|()| 0)
+            }
+            Act::Find(at, byte) => {
+                let found = self.find(at.offset(), usize::MAX, &[*byte, 0])?;
+                let is_it = self.0[at.offset() + found] == *byte;
+                Ok(if is_it {
+                    (at.offset() + found) as u64
+                } else {
+                    ABSENT
+                })
+            }
+            Act::FindLast(at, byte) => {
+                let end = at.offset() + self.length(at.offset())?;
+                let string = &self.0[at.offset()..=end];
+                let found = string.iter().rposition(|one| one == byte);
+                Ok(found.map_or(ABSENT, |found| (at.offset() + found) as u64))
+            }
+            Act::FindIn(at, byte, limit) => {
+                let found = self.find(at.offset(), *limit, &[*byte])?;
+                Ok(if found < *limit {
+                    (at.offset() + found) as u64
+                } else {
+                    ABSENT
+                })
+            }
         }
     }
 }
@@ -185,6 +279,30 @@ fn perform(harness: &mut Harness, block: u64, act: &Act) -> Result<u64, BugKind>
         Act::CopyString(to, from) => ("strcpy", vec![pointer(to), pointer(from)], true),
         Act::CompareStrings(a, b) => ("strcmp", vec![pointer(a), pointer(b)], false),
         Act::Length(at) => ("strlen", vec![pointer(at)], false),
+        Act::ShortLength(at, limit) => ("strnlen", vec![pointer(at), len(limit)], false),
+        Act::CopyField(to, from, size) => {
+            ("strncpy", vec![pointer(to), pointer(from), len(size)], true)
+        }
+        Act::Append(to, from) => ("strcat", vec![pointer(to), pointer(from)], true),
+        Act::AppendShort(to, from, limit) => (
+            "strncat",
+            vec![pointer(to), pointer(from), len(limit)],
+            true,
+        ),
+        Act::Find(at, byte) => (
+            "strchr",
+            vec![pointer(at), Value::concrete(u64::from(*byte))],
+            false,
+        ),
+        Act::FindLast(at, byte) => (
+            "strrchr",
+            vec![pointer(at), Value::concrete(u64::from(*byte))],
+            false,
+        ),
+        Act::FindIn(at, byte, limit) => {
+            let byte = Value::concrete(u64::from(*byte));
+            ("memchr", vec![pointer(at), byte, len(limit)], false)
+        }
     };
     let done = harness.call(name, &args);
     let result = harness.outcome(done)?;
@@ -195,6 +313,9 @@ fn perform(harness: &mut Harness, block: u64, act: &Act) -> Result<u64, BugKind>
             "{name} returns its destination"
         );
         return Ok(0);
+    }
+    if matches!(act, Act::Find(..) | Act::FindLast(..) | Act::FindIn(..)) {
+        return Ok(if result == 0 { ABSENT } else { result - block });
     }
     Ok(result)
 }
