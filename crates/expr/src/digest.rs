@@ -15,12 +15,6 @@ const FACTOR_128: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 /// The value is stable: the same calls give the same digest on every run, machine and
 /// version of the compiler. Sequences that differ in one word never collide; all others do
 /// with the chance of random numbers.
-///
-/// ```
-/// use everett_expr::Digest128;
-/// let digest = Digest128::new().then_u64(7).then_bytes(b"packet").finish();
-/// assert_eq!(digest, 0x3ad3_443d_26d8_af19_ffc6_77c4_c8b5_0975);
-/// ```
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Digest128(u128);
 

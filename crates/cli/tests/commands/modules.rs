@@ -476,6 +476,38 @@ fn the_command_line_stays_small() {
     );
 }
 
+/// Examples in comments are not compiled (`doctest = false`), so they would become wrong; those of the library are in
+/// `crates/everett/examples`.
+#[test]
+fn comments_have_no_examples_in_rust() {
+    let mut files = Vec::new();
+    collect(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+        &mut files,
+    );
+    assert!(files.len() > 300, "the sources are missing");
+    for file in files
+        .iter()
+        .filter(|file| file.to_string_lossy().contains("/src/"))
+    {
+        let source = fs::read_to_string(file).unwrap();
+        let comments = source.lines().map(str::trim_start);
+        let mut fences = comments.filter_map(|line| {
+            line.strip_prefix("//! ```")
+                .or(line.strip_prefix("/// ```"))
+        });
+        while let Some(language) = fences.next() {
+            assert_eq!(
+                language,
+                "text",
+                "{}: an example that nobody compiles",
+                file.display()
+            );
+            fences.next();
+        }
+    }
+}
+
 #[test]
 fn circles_are_found_through_exports_and_paths() {
     let mut modules = Modules::default();
