@@ -121,9 +121,21 @@ def web():
         conn.close()
 
 
+def ask():
+    # A client with datagrams from two sockets; what it says next depends on the answers.
+    socks = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+    text = b"a"
+    for sock in socks[0], socks[1], socks[0]:
+        sock.sendto(text, ("127.0.0.1", port))
+        text = sock.recv(100)[-1:] + b"b"
+    socks[1].sendto(b"bye", ("127.0.0.1", port))
+
+
 there, said, lock = 0, 0, threading.Lock()
 if kind == "web":
     web()
+elif kind == "ask":
+    ask()
 elif kind == "unix":
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(sys.argv[2])

@@ -5,8 +5,8 @@ use everett_sim::{ConnectionId, FLUSH_BYTES, HostAct, PeerAct};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::net::TcpListener;
-use std::os::fd::AsFd;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,6 +20,8 @@ use crate::setup::{LiveSetup, Where};
 pub enum Listener {
     /// A TCP socket.
     Tcp(TcpListener),
+    /// A socket for datagrams.
+    Udp(Arc<UdpSocket>),
     /// A Unix socket, which may be in a folder of its own.
     Unix {
         /// The socket.
@@ -30,13 +32,42 @@ pub enum Listener {
 }
 
 impl Listener {
-    fn accept(&self) -> io::Result<Link> {
+    fn fd(&self) -> BorrowedFd<'_> {
         match self {
-            Listener::Tcp(listener) => Link::accepted(listener.accept()?.0),
-            Listener::Unix { listener, .. } => Link::accepted_unix(listener.accept()?.0),
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Udp(socket) => socket.as_fd(),
+            Listener::Unix { listener, .. } => listener.as_fd(),
         }
     }
+
+    /// Accepts the next client, or receives the next datagram and hands it to the link of its sender. Returns the link of
+    /// a new client.
+    fn accept(&self, links: &mut [Option<Link>]) -> io::Result<Option<Link>> {
+        let socket = match self {
+            Listener::Tcp(listener) => return Link::accepted(listener.accept()?.0).map(Some),
+            Listener::Unix { listener, .. } => {
+                return Link::accepted_unix(listener.accept()?.0).map(Some);
+            }
+            Listener::Udp(socket) => socket,
+        };
+        if !links.iter().flatten().all(Link::has_room) {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let mut bytes = vec![0; MAX_DATAGRAM];
+        let (count, sender) = socket.recv_from(&mut bytes)?;
+        bytes.truncate(count);
+        if let Some(link) = links.iter_mut().flatten().find(|link| link.is_from(sender)) {
+            link.hand_over(&bytes);
+            return Ok(None);
+        }
+        let mut link = Link::of_sender(socket.clone(), sender)?;
+        link.hand_over(&bytes);
+        Ok(Some(link))
+    }
 }
+
+/// Maximum size of a datagram.
+const MAX_DATAGRAM: usize = 1 << 16;
 
 /// A live instance.
 pub struct Instance {
@@ -166,14 +197,8 @@ impl Instance {
                 all.push(PollFd::new(link.fd(), wanted));
             }
         }
-        match &self.listener {
-            Some(Listener::Tcp(listener)) => {
-                all.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN))
-            }
-            Some(Listener::Unix { listener, .. }) => {
-                all.push(PollFd::new(listener.as_fd(), PollFlags::POLLIN));
-            }
-            None => {}
+        if let Some(listener) = &self.listener {
+            all.push(PollFd::new(listener.fd(), PollFlags::POLLIN));
         }
         if all.is_empty() {
             return false;
@@ -196,8 +221,9 @@ impl Instance {
             link.read();
         }
         while let Some(listener) = &self.listener {
-            match listener.accept() {
-                Ok(link) => {
+            match listener.accept(&mut self.links) {
+                Ok(None) => {}
+                Ok(Some(link)) => {
                     let connection = self.links.len() as ConnectionId;
                     self.links.push(Some(link));
                     self.unanswered.push_back(PeerAct::Open(connection));
@@ -348,11 +374,12 @@ impl Instance {
             .zip(wanted)
             .take_while(|(one, other)| one == other);
         let common = common.count();
-        if common == wanted.len() {
+        let is_whole = link.is_stream() || kept.len() == wanted.len();
+        if common == wanted.len() && is_whole {
             link.take_bytes(common);
             return Seen::Same;
         }
-        let is_short = common == kept.len();
+        let is_short = common == kept.len() && (link.is_stream() || kept.is_empty());
         if setup.varies.is_empty() {
             if !is_short {
                 return Seen::Other(difference(wanted, kept, common));

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::setup::Where;
@@ -19,6 +20,8 @@ enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
     Udp(UdpSocket),
+    /// The socket that receives the datagrams of all clients, and the address of this one.
+    UdpClient(Arc<UdpSocket>, SocketAddr),
     UnixDatagram(UnixDatagram),
 }
 
@@ -86,6 +89,11 @@ impl Link {
         Link::of(Socket::Unix(stream))
     }
 
+    /// Creates the link of a client that sends datagrams, which are handed to the link when they arrive.
+    pub fn of_sender(socket: Arc<UdpSocket>, client: SocketAddr) -> io::Result<Link> {
+        Link::of(Socket::UdpClient(socket, client))
+    }
+
     fn of(socket: Socket) -> io::Result<Link> {
         match &socket {
             Socket::Tcp(socket) => {
@@ -94,6 +102,7 @@ impl Link {
             }
             Socket::Unix(socket) => socket.set_nonblocking(true)?,
             Socket::Udp(socket) => socket.set_nonblocking(true)?,
+            Socket::UdpClient(socket, _) => socket.set_nonblocking(true)?,
             Socket::UnixDatagram(socket) => socket.set_nonblocking(true)?,
         }
         Ok(Link {
@@ -107,7 +116,8 @@ impl Link {
         })
     }
 
-    fn is_stream(&self) -> bool {
+    /// Returns whether bytes have no borders between messages.
+    pub fn is_stream(&self) -> bool {
         matches!(self.socket, Socket::Tcp(_) | Socket::Unix(_))
     }
 
@@ -117,13 +127,31 @@ impl Link {
             Socket::Tcp(socket) => socket.as_fd(),
             Socket::Unix(socket) => socket.as_fd(),
             Socket::Udp(socket) => socket.as_fd(),
+            Socket::UdpClient(socket, _) => socket.as_fd(),
             Socket::UnixDatagram(socket) => socket.as_fd(),
         }
     }
 
-    /// Returns whether more data can arrive and there is room for it.
+    /// Returns whether more data can arrive on a socket of its own and there is room for it.
     pub fn wants_reading(&self) -> bool {
-        self.over.is_none() && self.came_bytes < MAX_KEPT
+        let has_own_socket = !matches!(self.socket, Socket::UdpClient(..));
+        has_own_socket && self.over.is_none() && self.has_room()
+    }
+
+    /// Returns whether there is room for more data.
+    pub fn has_room(&self) -> bool {
+        self.came_bytes < MAX_KEPT
+    }
+
+    /// Returns whether this is the link of a client that sends datagrams from this address.
+    pub fn is_from(&self, address: SocketAddr) -> bool {
+        matches!(self.socket, Socket::UdpClient(_, client) if client == address)
+    }
+
+    /// Adds a datagram that another socket has received.
+    pub fn hand_over(&mut self, bytes: &[u8]) {
+        self.came_bytes += bytes.len();
+        self.came.push_back(bytes.to_vec());
     }
 
     /// Returns whether there is unsent data.
@@ -150,6 +178,7 @@ impl Link {
                 Socket::Tcp(socket) => socket.write(bytes),
                 Socket::Unix(socket) => socket.write(bytes),
                 Socket::Udp(socket) => socket.send(bytes),
+                Socket::UdpClient(socket, client) => socket.send_to(bytes, *client),
                 Socket::UnixDatagram(socket) => socket.send(bytes),
             };
             match sent {
@@ -166,7 +195,7 @@ impl Link {
             let _ = match &self.socket {
                 Socket::Tcp(socket) => socket.shutdown(Shutdown::Write),
                 Socket::Unix(socket) => socket.shutdown(Shutdown::Write),
-                Socket::Udp(_) | Socket::UnixDatagram(_) => Ok(()),
+                Socket::Udp(_) | Socket::UdpClient(..) | Socket::UnixDatagram(_) => Ok(()),
             };
         }
     }
@@ -180,6 +209,7 @@ impl Link {
                 Socket::Tcp(socket) => socket.read(&mut chunk),
                 Socket::Unix(socket) => socket.read(&mut chunk),
                 Socket::Udp(socket) => socket.recv(&mut chunk),
+                Socket::UdpClient(..) => return,
                 Socket::UnixDatagram(socket) => socket.recv(&mut chunk),
             };
             match read {

@@ -3,7 +3,7 @@
 use everett_sim::{HostAct, PeerAct, position_after};
 use everett_vm::{Outside, OutsideAnswer, OutsideQuestion};
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
@@ -385,6 +385,12 @@ impl Pool {
         let setup = &self.setup;
         let failed = |error: std::io::Error| format!("{:?}: {error}", setup.listen);
         match (&setup.listen, setup.is_client) {
+            (Where::Internet(address), true) if setup.is_datagram => {
+                let socket = UdpSocket::bind(address).map_err(failed)?;
+                socket.set_nonblocking(true).map_err(failed)?;
+                let at = Where::Internet(socket.local_addr().map_err(failed)?);
+                Ok((Some(Listener::Udp(Arc::new(socket))), at))
+            }
             (Where::Internet(address), true) => {
                 let listener = TcpListener::bind(address).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;

@@ -128,9 +128,13 @@ impl PeerReader<'_> {
             let help = "leave it out: what a client does on its connections is one recording";
             diagnostics.help(node.span, "a client has no independent connections", help);
         }
-        if is_udp && is_client {
-            let help = "clients connect over TCP or a Unix socket";
-            diagnostics.help(table.span, "a live client cannot send datagrams yet", help);
+        if is_udp && is_client && matches!(listen, Some(PeerListen::Unix(_))) {
+            let help = "let it send them to an address: listen = \"127.0.0.1:0\"";
+            diagnostics.help(
+                table.span,
+                "a live client cannot send datagrams over a Unix socket",
+                help,
+            );
         }
         let is_independent = flag(independent, diagnostics);
         let any_order = table.get("order").is_some_and(|node| {

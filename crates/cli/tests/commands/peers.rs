@@ -19,8 +19,8 @@ fn programs() -> &'static Path {
     BUILT.get_or_init(|| {
         let folder = folder("peers_programs");
         let example = root().join("examples/live-peer/order.c");
-        let sources =
-            ["talk", "threads", "web"].map(|name| root().join(format!("tests/peers/{name}.c")));
+        let sources = ["answerer", "talk", "threads", "web"]
+            .map(|name| root().join(format!("tests/peers/{name}.c")));
         for source in sources.into_iter().chain([example]) {
             let name = source.file_stem().expect("a name").to_owned();
             let mut command = everett(&folder);
@@ -351,6 +351,22 @@ fn a_web_server_is_explored_with_a_live_client() {
     let summary = explored(&folder, &[], 1);
     let findings = summary["findings"].as_array().expect("findings");
     assert_eq!(findings[0]["confirmed"], "confirmed", "{summary:#}");
+}
+
+#[test]
+fn a_live_client_sends_datagrams() {
+    let scenario = "[host.server]\nprogram = \"./answerer\"\nexpect = \"exit 0\"\n[peer.asker]\nrole = \"client\"\n\
+                    protocol = \"udp\"\ncommand = [\"python3\", \"peer.py\", \"ask\", \"{port}\"]\n\
+                    listen = \"127.0.0.1:0\"\naddress = \"10.0.0.9\"\nport = 53\npatience = \"20s\"\n";
+    let folder = world("udp_client", scenario);
+    let summary = explored(&folder, &[], 0);
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    let said = printed(&folder);
+    assert!(
+        said.iter()
+            .all(|said| said.contains("3 datagrams from 2 senders")),
+        "{said:?}"
+    );
 }
 
 #[test]
