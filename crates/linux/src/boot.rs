@@ -202,6 +202,8 @@ pub(crate) fn prepare(
             processes,
             tasks,
             next_pid,
+            has_exits: false,
+            has_lent_memory: false,
             new_tasks: Vec::new(),
             schedule: Schedule::new(config.options.scheduler),
             ipc: Default::default(),

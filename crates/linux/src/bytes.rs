@@ -14,6 +14,9 @@ pub type Output = Bytes;
 /// state a whole page.
 const FIRST: usize = 64;
 
+/// An empty page.
+const ZEROS: [u8; PAGE] = [0; PAGE];
+
 /// Concrete bytes that many states share. They may be loaded lazily, but never change.
 pub trait ByteSource: Send + Sync + std::fmt::Debug {
     /// Length in bytes.
@@ -341,7 +344,7 @@ impl Bytes {
         let page = self.page(index as usize);
         let is_clear = |page: &Buffer| {
             let rest = page.bytes().get(within..).unwrap_or_default();
-            rest.iter().all(|byte| *byte == 0) && !page.has_symbolic(within, rest.len())
+            ZEROS.starts_with(rest) && !page.has_symbolic(within, rest.len())
         };
         if within > 0 && !page.is_none_or(is_clear) {
             let page = self.page_mut(index as usize, PAGE);

@@ -116,6 +116,7 @@ impl HostState {
         for (at, other) in self.tasks.iter_mut().enumerate() {
             if other.pid == pid && at != task {
                 Arc::make_mut(other).run_state = RunState::Ended;
+                self.has_exits = true;
             }
         }
     }

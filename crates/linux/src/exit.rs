@@ -38,6 +38,7 @@ impl Kernel<'_, '_> {
             self.vm.memory.end_thread_local(address);
         }
         self.task_mut().run_state = RunState::Ended;
+        self.host.has_exits = true;
     }
 
     fn clear_child_tid(&mut self) {
@@ -98,8 +99,9 @@ impl HostState {
 
     /// Exits a process: closes its files, reparents its children and notifies its parent.
     pub fn end_process(&mut self, pid: u32, exit_status: ExitStatus) {
+        self.has_exits = true;
         for task in &mut self.tasks {
-            if task.pid == pid && task.run_state != RunState::Ended {
+            if task.pid == pid && !task.run_state.is_ended() {
                 Arc::make_mut(task).run_state = RunState::Ended;
             }
         }
@@ -210,25 +212,33 @@ impl HostState {
 impl Host {
     /// Adds tasks that the last system call created to the tables, and removes exited ones.
     pub(crate) fn update_tasks(&mut self) {
-        self.hand_over_memory();
-        let mut unmapped = Vec::new();
-        for (process, memory) in self.state.processes.iter().zip(&mut self.memories) {
-            if memory.has_views() && !matches!(process.exit_state, ExitState::Alive) {
-                unmapped.extend(memory.forget_views());
-            }
-        }
-        for holder in unmapped {
-            self.state.release(crate::ids::DescriptionId(holder));
-        }
         for new in std::mem::take(&mut self.state.new_tasks) {
             if let Some((process, memory)) = new.process {
+                self.state.has_lent_memory |= process.lender.is_some();
                 self.state.processes.push(Arc::new(process));
                 self.memories.push(memory);
             }
             self.state.tasks.push(Arc::new(new.task));
             self.threads.push(Arc::new(new.thread));
         }
-        let ended = |task: &Arc<TaskState>| task.run_state == RunState::Ended;
+        if std::mem::take(&mut self.state.has_exits) {
+            self.remove_exited();
+        }
+    }
+
+    /// Removes exited tasks and reaped processes from the tables.
+    fn remove_exited(&mut self) {
+        self.hand_over_memory();
+        let mut unmapped = Vec::new();
+        for (process, memory) in self.state.processes.iter().zip(&mut self.memories) {
+            if !matches!(process.exit_state, ExitState::Alive) && memory.has_views() {
+                unmapped.extend(memory.forget_views());
+            }
+        }
+        for holder in unmapped {
+            self.state.release(crate::ids::DescriptionId(holder));
+        }
+        let ended = |task: &Arc<TaskState>| task.run_state.is_ended();
         let gone = |process: &Arc<ProcessState>| matches!(process.exit_state, ExitState::Reaped);
         if self.state.tasks.iter().any(ended) {
             self.remove_exited_tasks();
@@ -277,7 +287,7 @@ impl Host {
             // The last thread of the first process stays: it is inspected after the host has ended.
             let is_last_of_first = Some(task.pid) == first
                 && !matches!(self.state.processes[0].exit_state, ExitState::Alive);
-            if task.run_state != RunState::Ended || is_last_of_first {
+            if !task.run_state.is_ended() || is_last_of_first {
                 at += 1;
                 continue;
             }

@@ -81,6 +81,10 @@ pub struct HostState {
     pub tasks: Vec<Arc<TaskState>>,
     /// The next free pid or tid.
     pub next_pid: u32,
+    /// A task or process has exited or was reaped, and the tables may still hold it.
+    pub has_exits: bool,
+    /// Some process has used the memory of the one that created it (`vfork`).
+    pub has_lent_memory: bool,
     /// Tasks that the current system call has created and that are not in the tables yet.
     pub new_tasks: Vec<NewTask>,
     /// The scheduler's state.
@@ -222,7 +226,7 @@ impl HostState {
     /// The tasks of a process that have not exited.
     pub fn tasks_of(&self, pid: u32) -> impl Iterator<Item = &TaskState> {
         let tasks = self.tasks.iter().map(|task| &**task);
-        tasks.filter(move |task| task.pid == pid && task.run_state != RunState::Ended)
+        tasks.filter(move |task| task.pid == pid && !task.run_state.is_ended())
     }
 
     /// The pid of the process whose memory a process uses: usually its own.
@@ -235,8 +239,12 @@ impl HostState {
     pub fn tasks_in_memory_of(&self, pid: u32) -> impl Iterator<Item = &TaskState> {
         let owner = self.memory_owner(pid);
         let tasks = self.tasks.iter().map(|task| &**task);
-        let live = tasks.filter(|task| task.run_state != RunState::Ended);
-        live.filter(move |task| self.memory_owner(task.pid) == owner)
+        let live = tasks.filter(|task| !task.run_state.is_ended());
+        // Most hosts lend no memory. They need not look at each of their processes.
+        live.filter(move |task| match self.has_lent_memory {
+            true => self.memory_owner(task.pid) == owner,
+            false => task.pid == owner,
+        })
     }
 }
 
@@ -262,17 +270,16 @@ pub struct Host {
 impl Host {
     /// Index of a task's process in [`HostState::processes`].
     pub(crate) fn process_index(&self, task: usize) -> Option<usize> {
-        let pid = self.state.tasks.get(task)?.pid;
-        let processes = &self.state.processes;
-        processes.iter().position(|process| process.pid == pid)
+        self.state.process_at(self.state.tasks.get(task)?.pid)
     }
 
     /// The index of the memory that a process uses.
     pub(crate) fn memory_index(&self, process: usize) -> usize {
         let processes = &self.state.processes;
         let lender = processes.get(process).and_then(|process| process.lender);
-        let of = |lender: u32| processes.iter().position(|process| process.pid == lender);
-        lender.and_then(of).unwrap_or(process)
+        lender
+            .and_then(|pid| self.state.process_at(pid))
+            .unwrap_or(process)
     }
 
     /// Supplies bytes for a live stdin. No bytes mean end of file.

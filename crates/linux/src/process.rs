@@ -46,6 +46,11 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// Whether the task has exited.
+    pub fn is_ended(&self) -> bool {
+        matches!(self, RunState::Ended)
+    }
+
     /// The condition that the task waits for, if it is blocked.
     pub fn condition(&self) -> Option<&WaitCondition> {
         match self {

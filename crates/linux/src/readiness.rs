@@ -1,17 +1,58 @@
 //! Decides whether a blocked task can continue: a pure function of the tables. The
 //! conditions themselves are in `wait`.
 
+use smallvec::SmallVec;
+
 use crate::host::{Host, HostState};
 use crate::process::{ExitState, RunState, TaskState};
 use crate::wait::{ALWAYS, ChildSelector, Wait, WaitCondition, WakeSource};
 
+/// The processes that are stopped or have pending signals. They are few, so that the scheduler
+/// need not look up the process of each task.
+pub struct Signalled {
+    /// Their pids; `None` if they are many.
+    pids: Option<SmallVec<[u32; FEW]>>,
+}
+
+/// The number of processes that [`Signalled`] lists.
+const FEW: usize = 8;
+
+impl Signalled {
+    /// Whether the process may be one of them.
+    #[inline]
+    pub fn includes(&self, pid: u32) -> bool {
+        self.pids.as_ref().is_none_or(|pids| pids.contains(&pid))
+    }
+}
+
 impl HostState {
+    /// The processes that are stopped or have pending signals.
+    pub fn signalled(&self) -> Signalled {
+        let mut pids = SmallVec::new();
+        for process in &self.processes {
+            if process.stopped.is_some() || process.pending.mask() != 0 {
+                if pids.len() == FEW {
+                    return Signalled { pids: None };
+                }
+                pids.push(process.pid);
+            }
+        }
+        Signalled { pids: Some(pids) }
+    }
+
     /// Whether the wait is over: its condition holds, or its deadline has passed.
+    #[inline]
     pub fn wait_is_over(&self, task: &TaskState, wait: &Wait) -> bool {
         if wait.deadline_ns.is_some_and(|at| at <= self.clock_ns) {
             return true;
         }
-        match &wait.condition {
+        // Where many sleep, the scheduler asks this most of the time.
+        !matches!(wait.condition, WaitCondition::Never) && self.holds(task, &wait.condition)
+    }
+
+    /// Whether the condition of a wait holds.
+    fn holds(&self, task: &TaskState, condition: &WaitCondition) -> bool {
+        match condition {
             WaitCondition::Never => false,
             WaitCondition::Futex(..) => task.woken,
             WaitCondition::Ready(files) => files.iter().any(|(id, events)| {
@@ -46,10 +87,13 @@ impl HostState {
 
     /// The most promising wake-up source among all blocked tasks.
     pub fn best_wake_source(&self) -> WakeSource {
+        let signalled = self.signalled();
         let waits = self.tasks.iter().filter_map(|task| match &task.run_state {
             RunState::Ended => None,
             // A process outside the host may continue it.
-            _ if self.is_stopped(task) => Some(WakeSource::External),
+            _ if signalled.includes(task.pid) && self.is_stopped(task) => {
+                Some(WakeSource::External)
+            }
             RunState::Waiting(wait) => Some(self.wake_source(wait)),
             RunState::Running => None,
         });

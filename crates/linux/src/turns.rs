@@ -10,6 +10,7 @@ use crate::host::{Host, HostState};
 use crate::kernel::{Kernel, reborrow};
 use crate::outcome::{Ending, HostExit};
 use crate::process::{ExitState, ExitStatus, RunState, TaskName};
+use crate::readiness::Signalled;
 use crate::schedule::{Decision, PreemptionPoint, QUANTUM};
 use crate::wait::WakeSource;
 
@@ -103,24 +104,29 @@ impl HostState {
         }
     }
 
-    fn can_run(&self, at: usize) -> bool {
+    fn can_run(&self, at: usize, signalled: &Signalled) -> bool {
         let task = &self.tasks[at];
-        if self.is_stopped(task) {
+        let is_signalled = signalled.includes(task.pid);
+        if is_signalled && self.is_stopped(task) {
             return false;
         }
         match &task.run_state {
             RunState::Running => true,
             RunState::Waiting(wait) => {
-                self.wait_is_over(task, wait) || self.has_deliverable_signal(task)
+                let may_be_interrupted = is_signalled || task.pending.mask() != 0;
+                self.wait_is_over(task, wait)
+                    || may_be_interrupted && self.has_deliverable_signal(task)
             }
             RunState::Ended => false,
         }
     }
 
     fn ready(&self) -> SmallVec<[usize; 8]> {
-        let mut ready: SmallVec<[usize; 8]> = (0..self.tasks.len())
-            .filter(|at| self.can_run(*at) && self.schedule.held != Some(self.tasks[*at].tid))
-            .collect();
+        let signalled = self.signalled();
+        let is_ready = |at: &usize| {
+            self.can_run(*at, &signalled) && self.schedule.held != Some(self.tasks[*at].tid)
+        };
+        let mut ready: SmallVec<[usize; 8]> = (0..self.tasks.len()).filter(is_ready).collect();
         let tasks = ready.iter().map(|at| &self.tasks[*at]);
         let pinned = tasks.filter(|task| task.pinned);
         let highest = pinned.map(|task| task.real_time_priority()).max();
@@ -140,7 +146,11 @@ impl HostState {
             let task = &self.tasks[other];
             task.pinned && task.real_time_priority() > own.real_time_priority()
         };
-        own.pinned && (0..self.tasks.len()).any(|other| outranks(other) && self.can_run(other))
+        own.pinned && {
+            let signalled = self.signalled();
+            let can_run = |other: usize| self.can_run(other, &signalled);
+            (0..self.tasks.len()).any(|other| outranks(other) && can_run(other))
+        }
     }
 
     /// The earliest time that the host waits for: the deadline of a blocked task, a timer, or the

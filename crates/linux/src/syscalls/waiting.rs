@@ -215,6 +215,7 @@ impl Kernel<'_, '_> {
             Report::Exit(_) => {
                 child.exit_state = ExitState::Reaped;
                 let used = child.cpu_ns.saturating_add(child.children_cpu_ns);
+                self.host.has_exits = true;
                 let own = self.process_mut();
                 own.children_cpu_ns = own.children_cpu_ns.saturating_add(used);
             }
