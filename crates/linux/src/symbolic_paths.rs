@@ -122,14 +122,16 @@ impl Kernel<'_, '_> {
     }
 
     fn path_bytes(&mut self, address: u64) -> Result<PathBytes, Stop> {
+        if self.guest.is_some() {
+            return self.native_path_bytes(address);
+        }
         let mut values = Vec::new();
         let mut symbolic = false;
         for at in 0..PATH_MAX {
             let place = address.wrapping_add(at);
-            if symbolic && self.guest.is_none() && self.vm.memory.object_at(place, 1).is_none() {
+            if symbolic && self.vm.memory.object_at(place, 1).is_none() {
                 break;
             }
-            self.check(place, 1, false)?;
             let value = self.read_value(place, 1)?;
             if value.as_concrete() == Some(0) {
                 return Ok(PathBytes {
@@ -139,6 +141,31 @@ impl Kernel<'_, '_> {
             }
             symbolic |= value.term.is_some();
             values.push(value);
+        }
+        Ok(PathBytes {
+            values,
+            ended: false,
+        })
+    }
+
+    /// The bytes of a path in the memory of a native process, read in pieces that do not reach into
+    /// a page behind its end.
+    fn native_path_bytes(&mut self, address: u64) -> Result<PathBytes, Stop> {
+        const PIECE: u64 = 64;
+        let mut values = Vec::new();
+        while (values.len() as u64) < PATH_MAX {
+            let place = address.wrapping_add(values.len() as u64);
+            let left = PATH_MAX - values.len() as u64;
+            let piece = self.read_buffer(place, (PIECE - place % PIECE).min(left))?;
+            for byte in piece.bytes() {
+                if *byte == 0 {
+                    return Ok(PathBytes {
+                        values,
+                        ended: true,
+                    });
+                }
+                values.push(Value::concrete(u64::from(*byte)));
+            }
         }
         Ok(PathBytes {
             values,

@@ -5,6 +5,7 @@
 #![deny(missing_docs)]
 
 mod accesses;
+mod activity;
 mod allocations;
 mod arithmetic;
 mod call_numbers;
@@ -21,6 +22,7 @@ mod known;
 mod leaks;
 mod libraries;
 mod line_coverage;
+mod looks;
 mod machine;
 mod memory_account;
 mod namespace;

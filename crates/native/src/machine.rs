@@ -7,7 +7,7 @@ mod points;
 mod tasks;
 mod watching;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,8 +23,10 @@ use everett_vm::{
     Buffer, BugKind, Coverage, ExecContext, Image, ImageId, Interrupt, Replaced, StackTable,
     SystemCall, Value, VmOptions,
 };
+use nix::unistd::Pid;
 
 use crate::accesses::{AccessPoints, RandomSchedule, Survey};
+use crate::activity::Activity;
 use crate::allocations::{Allocator, AllocatorCall, Heap};
 use crate::arithmetic::Arithmetic;
 use crate::call_numbers;
@@ -187,6 +189,9 @@ pub struct NativeRun {
     pub clock_ns: u64,
     /// Number of system calls answered.
     pub calls: u64,
+    /// Number of mappings and statuses of real processes that were read: the part of the work that
+    /// does not depend on calls alone.
+    pub looks: u64,
     /// Warnings of the model.
     pub warnings: Vec<String>,
     /// Limits of Everett that the run reached, by the names of their options. The program continued
@@ -284,6 +289,8 @@ pub(crate) struct NativeMachine<'c> {
     asked: u64,
     /// The part of it that is only reserved.
     reserved: u64,
+    /// Upper bound of the memory that a process shares with others.
+    shared_bound: u64,
     /// Everett's own resident memory that does not count.
     own_memory: u64,
     /// Total allocations of the model at the last memory check.
@@ -292,6 +299,8 @@ pub(crate) struct NativeMachine<'c> {
     own_when_checked: Cell<u64>,
     /// Number of bytes of standard output and standard error that the watcher has seen.
     shown: [u64; 2],
+    /// The thread whose last call was about memory, for which no time passes.
+    computing: Option<TaskName>,
     /// Number of times that a thread was interrupted because it computed for long.
     long_computations: u32,
     watcher: &'c mut dyn Watcher,
@@ -327,6 +336,12 @@ pub(crate) struct NativeMachine<'c> {
     pub(crate) shared_files: SharedFiles,
     /// Memory that processes share.
     shared_memory: SharedMemory,
+    /// The processes that have run.
+    activity: Activity,
+    /// The memory of each real process, without what it shares, when it was last measured.
+    measured: RefCell<BTreeMap<Pid, u64>>,
+    /// Looks at real processes before the run.
+    looks_at_start: u64,
 }
 
 /// The result of running a host.
@@ -469,7 +484,9 @@ impl<'c> NativeMachine<'c> {
                     let Some(native) = self.threads.get_mut(&name) else {
                         return Ok(None);
                     };
-                    self.watchdog.watch(process.as_raw(), thread.as_raw());
+                    let continues = self.computing.take() == Some(name);
+                    self.watchdog
+                        .watch(process.as_raw(), thread.as_raw(), continues);
                     let stopped = native.tracee.run(None);
                     self.watchdog.stop_watching();
                     stopped?
@@ -567,6 +584,7 @@ impl<'c> NativeMachine<'c> {
         };
         self.calls += 1;
         self.last_call = call.number;
+        self.computing = None;
         if let Some(end) = self.check_limits_periodically() {
             return Ok(Some(end));
         }
@@ -619,6 +637,7 @@ impl<'c> NativeMachine<'c> {
             | call_numbers::MINCORE
             | call_numbers::MADVISE
             | call_numbers::ARCH_PRCTL => {
+                self.computing = Some(name);
                 let served = self.memory_call(name, call)?;
                 return self.apply_outcome(name, served);
             }

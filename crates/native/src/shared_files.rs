@@ -1,6 +1,7 @@
 //! Files of the model that native processes map. Each has a real counterpart in memory, which the
-//! processes map; the two are synchronised before and after every action of the model. Only one
-//! process runs at a time, so all see the same bytes. A run without file mappings has no cost.
+//! processes map; the two are synchronised before and after every action of the model, as far as
+//! either side can have written. Only one process runs at a time, so all see the same bytes. A run
+//! without file mappings has no cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -146,15 +147,21 @@ impl SharedFiles {
         self.mapped.keys().copied().collect()
     }
 
-    /// Synchronises the files of the model and the real ones: copies changes on either side to the
-    /// other.
-    pub fn sync(&mut self, host: &mut Host, arena: &mut Arena, inputs: &Inputs) -> io::Result<()> {
+    /// Copies what processes have written to the files of the model.
+    pub fn pull(&mut self, host: &mut Host) -> io::Result<()> {
         for (inode, shared) in &mut self.files {
             let Some(bytes) = host.mapped_bytes(*inode) else {
                 continue;
             };
             let len = bytes.len();
             shared.changes(len, |changes| host.write_mapped(*inode, changes))?;
+        }
+        Ok(())
+    }
+
+    /// Copies what the model has written to the real files.
+    pub fn push(&mut self, host: &Host, arena: &mut Arena, inputs: &Inputs) -> io::Result<()> {
+        for (inode, shared) in &mut self.files {
             if let Some(bytes) = host.mapped_bytes(*inode) {
                 shared.push(bytes, arena, inputs)?;
             }

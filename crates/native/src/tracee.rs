@@ -19,7 +19,8 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::shadow;
+use crate::activity::Activity;
+use crate::{looks, shadow};
 
 /// Registers of a native thread.
 pub type Registers = libc::user_regs_struct;
@@ -90,6 +91,8 @@ pub struct Tracee {
     mask_of_frame: Option<u64>,
     /// Whether `cpuid` faults, so that it can be emulated.
     pub faults_at_cpuid: bool,
+    /// The processes that have run, of all tracees of a machine.
+    pub activity: Activity,
 }
 
 /// Memory accesses of the kernel, which respect page protection.
@@ -110,6 +113,7 @@ impl Guest for Tracee {
         if self.tracks_initialisation {
             shadow::mark_initialised(&self.memory, address, bytes.len());
         }
+        self.activity.note(self.process);
         let here = (bytes.as_ptr().cast_mut().cast(), bytes.len());
         // SAFETY: the bytes are only read, and of the given length.
         match unsafe { transfer(libc::process_vm_writev, self.process, address, here) } {
@@ -231,7 +235,9 @@ impl RealMapping {
 /// Returns the mappings of a real process.
 pub fn mappings_of(process: Pid) -> std::io::Result<Vec<RealMapping>> {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps"))?;
-    Ok(maps.lines().filter_map(RealMapping::parse).collect())
+    let mappings: Vec<_> = maps.lines().filter_map(RealMapping::parse).collect();
+    looks::note(mappings.len());
+    Ok(mappings)
 }
 
 /// Creates an unnamed file in memory (`memfd_create`).
@@ -258,6 +264,7 @@ impl Tracee {
     pub fn child(&self, thread: Pid, is_thread: bool) -> std::io::Result<Tracee> {
         waitpid(thread, Some(WaitPidFlag::__WALL))?;
         let process = if is_thread { self.process } else { thread };
+        self.activity.note(process);
         let memory = if is_thread {
             self.memory.clone()
         } else {
@@ -274,6 +281,7 @@ impl Tracee {
             shares: self.shares,
             mask_of_frame: None,
             faults_at_cpuid: self.faults_at_cpuid,
+            activity: self.activity.clone(),
         })
     }
 
@@ -300,6 +308,7 @@ impl Tracee {
 
     /// Writes the memory of the process, ignoring page protection.
     pub fn poke(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.activity.note(self.process);
         self.memory.write_all_at(bytes, address).is_ok()
     }
 
@@ -386,6 +395,7 @@ impl Tracee {
 
     /// Resumes the thread with a signal of any number (real-time signals have no names).
     fn resume(&self, way: libc::c_uint, signal: i32) -> std::io::Result<()> {
+        self.activity.note(self.process);
         // SAFETY: numbers only.
         let failed = unsafe { libc::ptrace(way, self.thread.as_raw(), 0, signal) != 0 };
         match failed {

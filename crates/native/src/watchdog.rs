@@ -37,7 +37,7 @@ impl Watchdog {
         let memory = Arc::new((AtomicU64::new(max_memory), AtomicBool::new(false)));
         let (seen, stop, allowance) = (watched.clone(), over.clone(), memory.clone());
         let watcher = std::thread::spawn(move || {
-            let (mut last, mut since, mut looks) = (0, Duration::ZERO, 0);
+            let (mut last, mut since) = (0, Duration::ZERO);
             // The process whose memory was checked last, and its memory when the allowance was set.
             let mut base = (0, 0, 0);
             while !stop.load(Ordering::Relaxed) {
@@ -58,12 +58,12 @@ impl Watchdog {
                         interrupt(process, thread.load(Ordering::Relaxed) as i32);
                     }
                 }
-                looks += 1;
-                if looks % (PATIENCE.as_millis() / LOOK.as_millis()) != 0 {
+                // The thread may be stopped only for a moment, and then continue its stretch.
+                if stretch == 0 {
                     continue;
                 }
                 let used = processor_time(process);
-                if stretch == 0 || stretch != last {
+                if stretch != last {
                     (last, since) = (stretch, used);
                     continue;
                 }
@@ -83,9 +83,12 @@ impl Watchdog {
         }
     }
 
-    /// Starts a stretch of a thread that is about to run.
-    pub fn watch(&mut self, process: i32, thread: i32) {
-        self.stretches += 1;
+    /// Starts a stretch of a thread that is about to run, unless it continues the last one: a call
+    /// for which no time passes does not end a stretch.
+    pub fn watch(&mut self, process: i32, thread: i32, continues: bool) {
+        if !continues {
+            self.stretches += 1;
+        }
         self.watched[0].store(process as u64, Ordering::Relaxed);
         self.watched[1].store(thread as u64, Ordering::Relaxed);
         self.watched[2].store(self.stretches, Ordering::Release);

@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "its main is for the command line")]
 mod example;
 mod names;
+mod native;
 mod values;
 
 use everett::{Event, ReplaySpec, ResumeSpec, RunResult, RunSpec, Session, Silent, Verdict};
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
         let code = everett_toolchain::run(tool, &words[1..], &|_| {});
         return code.map_or(ExitCode::from(2), |code| ExitCode::from(code as u8));
     }
-    let tests: [(&str, Test); 18] = [
+    let tests: [(&str, Test); 19] = [
         ("runs_at_once_are_runs_one_after_the_other", at_once),
         ("the_example_runs", example_runs),
         ("events_tell_what_the_result_says", events),
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         ("messages_name_fields_and_no_flags", values::no_flags),
         ("values_are_checked_as_text_is", values::as_text),
         ("the_options_are_documented", documented),
+        ("native_runs_look_at_processes_seldom", native::few_looks),
         (
             "kinds_of_findings_and_schedulers_are_documented",
             rows_documented,

@@ -94,10 +94,7 @@ impl NativeMachine<'_> {
             self.host
                 .unlock_mapped(name.pid, call.args[0], call.args[1]);
         }
-        if matches!(
-            call.number,
-            call_numbers::MMAP | call_numbers::MUNMAP | call_numbers::MREMAP
-        ) {
+        if may_unmap(&call) {
             self.update_mapped_files(name.pid)?;
         }
         Ok(served)
@@ -125,6 +122,7 @@ impl NativeMachine<'_> {
                 .tracee
                 .inject_call_preserving(call_numbers::MUNMAP, mapping)?;
         }
+        self.update_mapped_files(name.pid)?;
         Ok(CallOutcome::Done(errno.result(), Vec::new()))
     }
 
@@ -141,6 +139,9 @@ impl NativeMachine<'_> {
                 .inject_call_preserving(call.number, call.args)?,
             false => Errno::EINVAL.result(),
         };
+        if call.number == call_numbers::MREMAP && !is_error(result) {
+            self.note_shared(call.args[2]);
+        }
         Ok(CallOutcome::Done(result, Vec::new()))
     }
 
@@ -370,6 +371,9 @@ impl NativeMachine<'_> {
     /// Returns the end of a run whose processes have written so much to mapped files that there is
     /// no memory for the copies of the model.
     pub(super) fn check_mapped_files(&self) -> Option<NativeEnd> {
+        if !self.activity.has_run() {
+            return None;
+        }
         let more = self.shared_files.unsynced();
         if more < LITTLE_UNSYNCED {
             return None;
@@ -396,13 +400,56 @@ impl NativeMachine<'_> {
     /// counts.
     fn used_memory(&self) -> u64 {
         let own = resident(nix::unistd::getpid()).saturating_sub(self.own_memory);
-        let unshared: u64 = self.processes().into_iter().map(unshared).sum();
+        let unshared = self.unshared_memory();
         let much = self.config.max_memory / MUCH_SHARED_PART;
         let shared = self.shared_memory.held(much, || self.mapped_inodes());
         let used = unshared + shared + self.shared_files.held();
         self.account.note(used);
         self.own_when_checked.set(own);
         used + self.account.others() + own
+    }
+
+    /// Returns the memory of all processes without what they share. Only those that have run since
+    /// the last call are measured again: a server may have a thousand that wait.
+    fn unshared_memory(&self) -> u64 {
+        let mut measured = self.measured.borrow_mut();
+        for process in self.activity.take() {
+            measured.remove(&process);
+        }
+        let processes = self.processes();
+        measured.retain(|process, _| processes.contains(process));
+        let memory = |process: Pid| {
+            let known = measured.entry(process);
+            *known.or_insert_with(|| unshared(process))
+        };
+        processes.into_iter().map(memory).sum()
+    }
+
+    /// Returns whether a process would share more memory than it may, which the real kernel does
+    /// not limit. The mappings are read only when all requests together could have reached the
+    /// limit: programs with many thousand mappings have as many to read.
+    fn exceeds_shared(&mut self, name: TaskName, more: u64) -> Result<bool, NativeError> {
+        self.note_shared(more);
+        if self.shared_bound <= MAX_PROMISED {
+            return Ok(false);
+        }
+        let mut most = 0;
+        for process in self.processes() {
+            most = most.max(shared(process)?);
+        }
+        let Some(native) = self.threads.get(&name) else {
+            return Ok(false);
+        };
+        let own = shared(native.tracee.process)?;
+        self.shared_bound = most;
+        self.note_shared(more);
+        Ok(own.saturating_add(more) > MAX_PROMISED)
+    }
+
+    /// Records that a process may share this much more memory.
+    fn note_shared(&mut self, more: u64) {
+        let more = more.saturating_add(PAGE_SIZE);
+        self.shared_bound = self.shared_bound.saturating_add(more);
     }
 
     /// Maps memory in the real process; the contents of files come from the model.
@@ -413,15 +460,16 @@ impl NativeMachine<'_> {
         };
         let is_shared = flags & TYPE != PRIVATE;
         if is_shared {
-            // The real kernel limits private memory only.
-            let after = shared(native.tracee.process)?.saturating_add(len);
-            if after > MAX_PROMISED {
+            native.tracee.shares = true;
+            if self.exceeds_shared(name, len)? {
                 self.host
                     .refuse_mapping("more than 16 GiB of shared memory");
                 return Ok(CallOutcome::Done(Errno::ENOMEM.result(), Vec::new()));
             }
-            native.tracee.shares = true;
         }
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(CallOutcome::Exited);
+        };
         if flags & ANONYMOUS != 0 && flags & (TYPE | HUGE_PAGES) == SHARED {
             return self.map_shared_memory(name, call);
         }
@@ -563,6 +611,7 @@ impl NativeMachine<'_> {
                     if let Some(native) = self.threads.get_mut(&name) {
                         native.tracee.shares = true;
                     }
+                    self.note_shared(size);
                     let flags = SHARED | FIXED_NO_REPLACE;
                     let args = [start, size, protection, flags, 0, 0];
                     if self.map_real(name, file, args)? != start {
@@ -589,8 +638,12 @@ impl NativeMachine<'_> {
     pub(crate) fn sync_files(&mut self) -> Result<(), NativeError> {
         if !self.shared_files.is_empty() {
             let inputs = &self.oracle.inputs;
+            if self.activity.has_run() {
+                self.shared_files.pull(&mut self.host)?;
+                self.activity.clear();
+            }
             self.shared_files
-                .sync(&mut self.host, &mut self.arena, inputs)?;
+                .push(&self.host, &mut self.arena, inputs)?;
         }
         Ok(())
     }
@@ -609,6 +662,15 @@ impl NativeMachine<'_> {
         };
         self.shared_files.keep_only(&mut self.host, pid, &mappings);
         Ok(())
+    }
+}
+
+/// Returns whether a call may remove mappings, as every one that chooses its address itself may.
+fn may_unmap(call: &Call) -> bool {
+    match call.number {
+        call_numbers::MMAP => call.args[3] & FIXED != 0,
+        call_numbers::MUNMAP | call_numbers::MREMAP => true,
+        _ => false,
     }
 }
 

@@ -207,7 +207,8 @@ impl NativeMachine<'_> {
             } else {
                 let (process, thread) = (native.tracee.process, native.tracee.thread);
                 let kept = set_breakpoints(&mut native.tracee, &progress.stops);
-                self.watchdog.watch(process.as_raw(), thread.as_raw());
+                self.watchdog
+                    .watch(process.as_raw(), thread.as_raw(), false);
                 let stopped = native.tracee.run(None);
                 self.watchdog.stop_watching();
                 for (at, byte) in kept {

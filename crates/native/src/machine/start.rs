@@ -1,12 +1,13 @@
 //! Start and end of a native run.
 
-use std::cell::Cell;
 use std::time::Duration;
 
 use everett_linux::{Disk, FileChange, Host, Watch};
 use everett_vm::made_bytes;
 
 use super::*;
+use crate::activity::Activity;
+use crate::looks;
 use crate::memory_account::MemoryAccount;
 use crate::priorities::Order;
 use crate::sandbox::resident;
@@ -122,6 +123,7 @@ impl<'c> NativeMachine<'c> {
         let mut line_coverage = LineCoverage::default();
         let (mut arithmetic, mut jumps, mut panics, mut races) = Default::default();
         let tasks = host.alive();
+        let activity = Activity::default();
         for ((execution, (args, env)), task) in executions.iter().zip(words).zip(tasks) {
             let image = usize::from(execution.image.0);
             let program = &config.programs[image];
@@ -132,6 +134,7 @@ impl<'c> NativeMachine<'c> {
                 channel: &channel,
             };
             let mut tracee = zygote::start(&start, config.kind())?;
+            tracee.activity = activity.clone();
             if let Err(error) = tracee.set_up_program(&host.auxv_random_bytes()) {
                 kill_all_tracees(vec![tracee]);
                 return Err(error.into());
@@ -189,11 +192,13 @@ impl<'c> NativeMachine<'c> {
             calls: 0,
             last_call: u64::MAX,
             asked: 0,
+            shared_bound: 0,
             reserved: 0,
             own_memory: own - counted,
             made_when_checked: Cell::new(made_bytes()),
             own_when_checked: Cell::new(counted),
             shown: [0; 2],
+            computing: None,
             long_computations: 0,
             watcher,
             reported: 0,
@@ -212,6 +217,9 @@ impl<'c> NativeMachine<'c> {
             races,
             channel,
             shared_files: SharedFiles::default(),
+            activity,
+            measured: RefCell::default(),
+            looks_at_start: looks::made(),
             shared_memory: SharedMemory::default(),
         })
     }
@@ -279,6 +287,7 @@ impl<'c> NativeMachine<'c> {
             },
             clock_ns: self.host.clock_ns(),
             calls: self.calls,
+            looks: looks::made() - self.looks_at_start,
             warnings: self.host.warnings().to_vec(),
             refusals: self.host.refusals().to_vec(),
             log: self.host.log().to_vec(),

@@ -194,9 +194,12 @@ impl NativeMachine<'_> {
                 self.create_real_task(parent, child, call)?;
             }
         }
-        self.end_exited();
+        if !self.end_exited() {
+            return Ok(());
+        }
         for pid in self.shared_files.processes() {
-            if !self.threads.keys().any(|name| name.pid == pid) {
+            let threads = TaskName { pid, tid: 0 }..=TaskName { pid, tid: u32::MAX };
+            if self.threads.range(threads).next().is_none() {
                 self.update_mapped_files(pid)?;
             }
         }
@@ -246,11 +249,11 @@ impl NativeMachine<'_> {
         }
     }
 
-    /// Ends real threads whose task in the model has exited.
-    pub(super) fn end_exited(&mut self) {
+    /// Ends real threads whose task in the model has exited. Returns whether there may be any.
+    pub(super) fn end_exited(&mut self) -> bool {
         // Every live task has a real thread, so equal counts mean equal sets.
         if self.host.thread_count() == self.threads.len() {
-            return;
+            return false;
         }
         let alive: BTreeSet<TaskName> = self.host.alive().into_iter().collect();
         let ended: Vec<TaskName> = self
@@ -276,6 +279,7 @@ impl NativeMachine<'_> {
             }
         }
         kill_all_tracees(dead);
+        true
     }
 
     pub(crate) fn kill_all(&mut self) {

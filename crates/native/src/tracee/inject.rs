@@ -44,6 +44,7 @@ impl Tracee {
         number: u64,
         args: [u64; 6],
     ) -> io::Result<(u64, Option<Pid>)> {
+        self.activity.note(self.process);
         let before = self.registers()?;
         let [rdi, rsi, rdx, r10, r8, r9] = args;
         self.set_registers(Registers {

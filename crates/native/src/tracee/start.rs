@@ -11,6 +11,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::{RealMapping, Tracee, open_memory};
+use crate::activity::Activity;
 use crate::call_numbers::MUNMAP;
 use crate::gate;
 use crate::namespace::{Entrance, Place};
@@ -94,6 +95,7 @@ impl Tracee {
             shares: false,
             mask_of_frame: None,
             faults_at_cpuid: false,
+            activity: Activity::default(),
         })
     }
 
