@@ -199,6 +199,10 @@ impl Kernel<'_, '_> {
                 let reads = READERS.contains(&row.name);
                 socket.inspect(|id| self.host.break_connection(*id, reads));
             }
+            if *errno == Errno::ECONNABORTED {
+                let listener = self.object_of(args[0] as i32);
+                listener.inspect(|id| self.host.abort_pending(*id));
+            }
             if *errno == Errno::EPIPE && !sends_without_signal(row, &args) {
                 self.raise(SIGPIPE);
             }
@@ -341,7 +345,8 @@ fn half(bytes: u64) -> u64 {
 fn sends_without_signal(row: &Row, args: &[u64; 6]) -> bool {
     let flags = match row.name {
         "sendmsg" => args[2],
-        _ => args[3],
+        "sendto" | "sendmmsg" => args[3],
+        _ => 0,
     };
     flags as u32 & message_flag::NO_SIGNAL != 0
 }

@@ -10,6 +10,7 @@ use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{Object, OpenObject, Operations, event, happened, pipe};
 use crate::signals::SIGXFSZ;
+use crate::syscalls::socket_messages::breaks;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
@@ -17,7 +18,7 @@ use crate::wait::WaitCondition;
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("read", 0, &[Fd, Bytes, Symbolic], READ_ERRORS, read).fails_where(transfer_fails),
-    Row::new("write", 1, &[Fd, Bytes, Int], WRITE_ERRORS, write).fails_where(transfer_fails),
+    Row::new("write", 1, &[Fd, Bytes, Int], STREAM_WRITE_ERRORS, write).fails_where(transfer_fails),
     Row::new("pread64", 17, &[Fd, Bytes, Int, Int], READ_ERRORS, pread64)
         .fails_where(transfer_fails),
     Row::new(
@@ -29,7 +30,14 @@ pub const ROWS: &[Row] = &[
     )
     .fails_where(transfer_fails),
     Row::new("readv", 19, &[Fd, Pointer, Int], READ_ERRORS, readv).fails_where(transfer_fails),
-    Row::new("writev", 20, &[Fd, Pointer, Int], WRITE_ERRORS, writev).fails_where(transfer_fails),
+    Row::new(
+        "writev",
+        20,
+        &[Fd, Pointer, Int],
+        STREAM_WRITE_ERRORS,
+        writev,
+    )
+    .fails_where(transfer_fails),
     Row::new(
         "preadv",
         295,
@@ -71,8 +79,11 @@ fn transfer_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> boo
         .description(args[0] as i32)
         .map(|found| found.1.target);
     let Ok(Target::Object(id)) = target else {
-        return errno != Errno::EAGAIN;
+        return !matches!(errno, Errno::EAGAIN | Errno::EPIPE | Errno::ECONNRESET);
     };
+    if matches!(errno, Errno::EPIPE | Errno::ECONNRESET) {
+        return breaks(kernel, id, errno);
+    }
     if errno == Errno::EAGAIN && !kernel.is_nonblocking(args[0] as i32) {
         return false;
     }
@@ -97,6 +108,15 @@ fn is_told(host: &HostState, id: ObjectId) -> bool {
 
 const READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO];
 const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC, Errno::EAGAIN];
+/// Errors of writes that can also go to a connection.
+const STREAM_WRITE_ERRORS: &[Errno] = &[
+    Errno::EINTR,
+    Errno::EIO,
+    Errno::ENOSPC,
+    Errno::EAGAIN,
+    Errno::EPIPE,
+    Errno::ECONNRESET,
+];
 
 /// Maximum number of buffers of one call (`IOV_MAX`).
 const IOV_MAX: u64 = 1024;

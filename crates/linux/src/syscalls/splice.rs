@@ -7,13 +7,21 @@ use crate::files::{Description, Device, InodeKind, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{event, pipe, pipe_mut};
+use crate::syscalls::socket_messages::breaks;
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
-    Row::new("sendfile", 40, &[Fd, Fd, Pointer, Int], ERRORS, sendfile),
+    Row::new(
+        "sendfile",
+        40,
+        &[Fd, Fd, Pointer, Int],
+        SEND_ERRORS,
+        sendfile,
+    )
+    .fails_where(sendfile_fails),
     Row::new(
         "splice",
         275,
@@ -32,6 +40,24 @@ pub const ROWS: &[Row] = &[
 ];
 
 const ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOMEM];
+const SEND_ERRORS: &[Errno] = &[
+    Errno::EINTR,
+    Errno::EIO,
+    Errno::ENOMEM,
+    Errno::EPIPE,
+    Errno::ECONNRESET,
+];
+
+/// Whether `sendfile` can fail with this errno: only a connection can be broken or reset.
+fn sendfile_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool {
+    if !matches!(errno, Errno::EPIPE | Errno::ECONNRESET) {
+        return true;
+    }
+    let target = kernel
+        .description(args[0] as i32)
+        .map(|found| found.1.target);
+    matches!(target, Ok(Target::Object(id)) if breaks(kernel, id, errno))
+}
 
 /// Maximum number of bytes of one call.
 const MAX: u64 = 0x7fff_f000;

@@ -328,6 +328,25 @@ impl HostState {
         }
     }
 
+    /// Aborts the connection that `accept` would have returned: it is gone at both ends.
+    pub fn abort_pending(&mut self, listener: ObjectId) {
+        let Some(socket) = self.socket(listener) else {
+            return;
+        };
+        let is_tcp = socket.is_tcp();
+        let SocketState::Listening { pending, .. } = &socket.state else {
+            return;
+        };
+        let Some(first) = pending.first().copied() else {
+            return;
+        };
+        self.take_pending(listener);
+        match is_tcp {
+            true => self.abort_connection(first),
+            false => super::unix::close_unix(self, first, false),
+        }
+    }
+
     /// Whether another socket already listens at this address.
     pub fn has_listener_at(&self, who: ObjectId, local: SocketAddr) -> bool {
         let Some(own) = self.socket(who) else {
