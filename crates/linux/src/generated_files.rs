@@ -8,6 +8,7 @@ use crate::files::{About, Generated};
 use crate::host::HostState;
 use crate::limits::{Limits, MAX_DESCRIPTORS, UNLIMITED};
 use crate::process::{ExitState, ProcessState, RunState};
+use crate::signals::IGNORE;
 use crate::timers::TimeBase;
 
 impl HostState {
@@ -132,12 +133,42 @@ impl HostState {
         let _ = write!(
             text,
             "FDSize:\t{}\nGroups:\t \nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\n\
-             VmRSS:\t{kib:8} kB\nVmData:\t{kib:8} kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n\
-             SigPnd:\t0000000000000000\nShdPnd:\t{:016x}\nCpus_allowed:\t1\nCpus_allowed_list:\t0\n",
+             VmRSS:\t{kib:8} kB\nVmData:\t{kib:8} kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n",
             MAX_DESCRIPTORS,
-            process.pending.mask()
         );
+        for (name, set) in self.signal_sets(process) {
+            let _ = writeln!(text, "{name}:\t{set:016x}");
+        }
+        let sets = &process.capabilities;
+        for (name, set) in [
+            ("CapInh", sets.inheritable),
+            ("CapPrm", sets.permitted),
+            ("CapEff", sets.effective),
+            ("CapBnd", sets.bounding),
+            ("CapAmb", sets.ambient),
+        ] {
+            let _ = writeln!(text, "{name}:\t{set:016x}");
+        }
+        text.push_str("Cpus_allowed:\t1\nCpus_allowed_list:\t0\n");
         text
+    }
+
+    /// The sets of signals in `status`, those of threads as the first thread has them.
+    fn signal_sets(&self, process: &ProcessState) -> [(&'static str, u64); 5] {
+        let first = self.tasks_of(process.pid).next();
+        let (pending, blocked) = first.map_or((0, 0), |task| (task.pending.mask(), task.blocked));
+        let with = |has: fn(u64) -> bool| {
+            let actions = process.actions.iter().enumerate();
+            let chosen = actions.filter(|(_, action)| has(action.handler));
+            chosen.fold(0, |set, (at, _)| set | 1 << at)
+        };
+        [
+            ("SigPnd", pending),
+            ("ShdPnd", process.pending.mask()),
+            ("SigBlk", blocked),
+            ("SigIgn", with(|handler| handler == IGNORE)),
+            ("SigCgt", with(|handler| handler > IGNORE)),
+        ]
     }
 }
 

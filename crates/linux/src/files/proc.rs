@@ -25,6 +25,11 @@ HugePages_Free:        0\nHugepagesize:       2048 kB\n";
 const MOUNTS: &str = "everett / ext4 rw,relatime 0 0\nproc /proc proc rw,nosuid,nodev,noexec,relatime 0 0\n\
 tmpfs /dev/shm tmpfs rw,nosuid,nodev 0 0\n";
 
+/// The same as `mountinfo` has it.
+const MOUNT_POINTS: &str = "21 1 8:1 / / rw,relatime - ext4 everett rw\n\
+22 21 0:21 / /proc rw,nosuid,nodev,noexec,relatime - proc proc rw\n\
+23 21 0:22 / /dev/shm rw,nosuid,nodev - tmpfs tmpfs rw\n";
+
 /// Files with constant contents.
 const TEXTS: &[(&str, &str)] = &[
     ("/proc/cpuinfo", CPU),
@@ -44,11 +49,56 @@ const TEXTS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Files about the only processor, and about memory: runtimes count processors by them.
+const SYSTEM: &[(&str, &str)] = &[
+    ("/sys/devices/system/cpu/online", "0\n"),
+    ("/sys/devices/system/cpu/possible", "0\n"),
+    ("/sys/devices/system/cpu/present", "0\n"),
+    ("/sys/devices/system/cpu/offline", "\n"),
+    ("/sys/devices/system/cpu/isolated", "\n"),
+    ("/sys/devices/system/cpu/kernel_max", "0\n"),
+    ("/sys/devices/system/cpu/cpu0/topology/core_id", "0\n"),
+    (
+        "/sys/devices/system/cpu/cpu0/topology/physical_package_id",
+        "0\n",
+    ),
+    ("/sys/devices/system/cpu/cpu0/topology/core_siblings", "1\n"),
+    (
+        "/sys/devices/system/cpu/cpu0/topology/core_siblings_list",
+        "0\n",
+    ),
+    (
+        "/sys/devices/system/cpu/cpu0/topology/thread_siblings",
+        "1\n",
+    ),
+    (
+        "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+        "0\n",
+    ),
+    ("/sys/devices/system/node/online", "0\n"),
+    ("/sys/devices/system/node/possible", "0\n"),
+    ("/sys/devices/system/node/node0/cpulist", "0\n"),
+    ("/sys/devices/system/node/node0/cpumap", "1\n"),
+    (
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "always madvise [never]\n",
+    ),
+    (
+        "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
+        "2097152\n",
+    ),
+];
+
 /// Writable files (`sysctl`), with their initial contents.
 const SETTINGS: &[(&str, &str)] = &[
     ("/proc/sys/fs/file-max", "1048576\n"),
     ("/proc/sys/fs/nr_open", "1048576\n"),
+    ("/proc/sys/fs/inotify/max_user_instances", "128\n"),
+    ("/proc/sys/fs/inotify/max_user_watches", "65536\n"),
     ("/proc/sys/fs/pipe-max-size", "1048576\n"),
+    ("/proc/sys/kernel/cap_last_cap", "40\n"),
+    ("/proc/sys/kernel/ngroups_max", "65536\n"),
+    ("/proc/sys/kernel/randomize_va_space", "2\n"),
     ("/proc/sys/kernel/hostname", "host\n"),
     ("/proc/sys/kernel/osrelease", "6.1.0\n"),
     ("/proc/sys/kernel/ostype", "Linux\n"),
@@ -61,20 +111,25 @@ const SETTINGS: &[(&str, &str)] = &[
     ),
     ("/proc/sys/kernel/threads-max", "32768\n"),
     ("/proc/sys/kernel/version", "#1 SMP\n"),
+    ("/proc/sys/net/core/rmem_default", "212992\n"),
     ("/proc/sys/net/core/rmem_max", "212992\n"),
     ("/proc/sys/net/core/somaxconn", "4096\n"),
+    ("/proc/sys/net/core/wmem_default", "212992\n"),
     ("/proc/sys/net/core/wmem_max", "212992\n"),
+    ("/proc/sys/net/unix/max_dgram_qlen", "512\n"),
     ("/proc/sys/net/ipv4/ip_local_port_range", "32768\t60999\n"),
     ("/proc/sys/net/ipv4/tcp_max_syn_backlog", "4096\n"),
     ("/proc/sys/vm/max_map_count", "65530\n"),
+    ("/proc/sys/vm/mmap_min_addr", "65536\n"),
     ("/proc/sys/vm/overcommit_memory", "0\n"),
+    ("/proc/sys/vm/overcommit_ratio", "50\n"),
     ("/proc/sys/vm/swappiness", "60\n"),
 ];
 
 /// Creates the static files of `/proc`.
 pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
     let generated = |what| Inode::new(InodeKind::Generated(what), 0o444, now_ns);
-    for (path, text) in TEXTS {
+    for (path, text) in TEXTS.iter().chain(SYSTEM) {
         tree.install(PROC, path.as_bytes(), generated(Generated::Text(text)))?;
     }
     for (path, text) in SETTINGS {
@@ -197,8 +252,10 @@ impl Tree {
             let node = InodeKind::Generated(Generated::Process(pid, about));
             self.add(id, name.as_bytes(), Inode::new(node, mode, now_ns));
         }
-        let mounts = InodeKind::Generated(Generated::Text(MOUNTS));
-        self.add(id, b"mounts", Inode::new(mounts, 0o444, now_ns));
+        for (name, text) in [("mounts", MOUNTS), ("mountinfo", MOUNT_POINTS)] {
+            let node = InodeKind::Generated(Generated::Text(text));
+            self.add(id, name.as_bytes(), Inode::new(node, 0o444, now_ns));
+        }
         for (name, target) in [("root", "/"), ("cwd", "/"), ("exe", "")] {
             let link = InodeKind::Link(target.as_bytes().to_vec());
             self.add(id, name.as_bytes(), Inode::new(link, 0o777, now_ns));
