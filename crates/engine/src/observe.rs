@@ -21,6 +21,10 @@ pub enum Keep {
     Yes,
     /// Continue to explore the state, but drop the packet that it sends. Only for packets.
     Lose,
+    /// Continue to explore the state, and mark the states of this host in all worlds of the state
+    /// and in no others ([`StateView::is_marked`]). Their path conditions get that of the state.
+    /// Only for packets that arrive, and for exposed data.
+    Mark(HostIndex),
     /// Drop the state and all worlds that contain it. Their weight counts as pruned.
     Prune,
 }
@@ -51,6 +55,12 @@ impl<'v, 'a> StateView<'v, 'a> {
     /// Returns the clock of the host.
     pub fn clock_ns(&self) -> u64 {
         self.state.clock_ns()
+    }
+
+    /// Returns whether a listener has marked it ([`Keep::Mark`]).
+    pub fn is_marked(&self) -> bool {
+        let net = self.state.net.as_ref();
+        net.is_some_and(|net| net.is_marked)
     }
 
     /// Returns the path condition.

@@ -49,6 +49,8 @@ pub struct NetState {
     pub sent: SharedList<Packet>,
     /// How many these were when it waited for others, if the listener wants waits.
     pub waits: Vec<usize>,
+    /// Whether a listener has marked it. A spilled state loses this.
+    pub is_marked: bool,
 }
 
 impl NetState {

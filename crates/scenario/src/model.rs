@@ -64,6 +64,13 @@ pub struct Trojans {
     pub replace: Vec<ReplacedFunction>,
 }
 
+impl Trojans {
+    /// Returns whether the message is sent later than the first message of clients.
+    pub fn has_state(&self) -> bool {
+        self.state_ns.is_some() || self.state_event.is_some()
+    }
+}
+
 /// The event at which the message is sent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StateEvent {

@@ -99,8 +99,8 @@ fn show_trojans(scenario: &Scenario, trojans: &Trojans, out: &mut String) {
     if let Some(number) = trojans.number {
         let _ = writeln!(out, "  only message {number} of a client counts");
     }
-    let is_later = trojans.state_ns.is_some() || trojans.state_event.is_some();
-    out.push_str(match (trojans.ever || is_later, trojans.number) {
+    let ever = trojans.ever || trojans.has_state();
+    out.push_str(match (ever, trojans.number) {
         (true, _) => "  what clients send at any time counts\n",
         (false, Some(_)) => "",
         (false, None) => "  what clients send before they hear from the server counts\n",

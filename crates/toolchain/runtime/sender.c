@@ -3,7 +3,8 @@
  * sender idle
  * sender udp|tcp ADDRESS PORT LENGTH SOURCE-PORT open|close TIME-NS GREETING
  *
- * The message is an input, so it stands for all messages. It is sent when the monotonic clock shows TIME-NS. An answer is a finding: no client could have got it.
+ * The message is an input, so it stands for all messages. It is sent when the monotonic clock shows TIME-NS, or never if
+ * that is negative. An answer is a finding: no client could have got it.
  * GREETING bytes come from the server before it is sent anything; they are no answer. */
 #include <arpa/inet.h>
 #include <everett.h>
@@ -36,6 +37,7 @@ int main(int argc, char **argv) {
   size_t length = (size_t)atoi(argv[4]);
   long long at = atoll(argv[7]);
   if (length > sizeof message) return 3;
+  while (at < 0) pause();
   if (at > 0) {
     struct timespec time = {at / 1000000000, at % 1000000000};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, 0);

@@ -153,6 +153,14 @@ impl Listener for Afterwards<'_> {
         Keep::Yes
     }
 
+    fn exposed(&mut self, state: &mut StateView<'_, '_>) -> Keep {
+        self.options.exposed(state)
+    }
+
+    fn delivered(&mut self, receiver: &mut StateView<'_, '_>, _packet: &Packet) -> Keep {
+        self.options.delivered(receiver)
+    }
+
     fn waits(&mut self, state: &mut StateView<'_, '_>) -> Keep {
         let asks_others = state
             .sent()

@@ -32,7 +32,7 @@ pub use clients::{ClientOptions, Clients};
 pub use eliminate::eliminate;
 pub use formula::{Formula, Open};
 pub use layout::{Count, Field, Layout, Placed, Shape, Start, unmasked as unmasked_parts};
-pub use moments::{Moments, Point};
+pub use moments::{Moment, Moments, Point};
 pub use path_input::PathInput;
 pub use pattern::{Pattern, PatternError};
 pub use pin::Pin;

@@ -9,6 +9,7 @@ use everett_vm::BugKind;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use crate::moments::Moment;
 use crate::pattern::Pattern;
 use crate::predicate::StoredPath;
 use crate::search::{Answer, Search};
@@ -61,6 +62,9 @@ pub struct ServerOptions {
     pub length: u32,
     /// When a path accepts.
     pub accept: AcceptRule,
+    /// When the server is in the state under analysis, if an event gives it. In other worlds, the
+    /// message does not count.
+    pub moment: Option<Moment>,
 }
 
 impl ServerOptions {
@@ -73,6 +77,22 @@ impl ServerOptions {
     /// Returns whether the server has received the message.
     pub(crate) fn has_message(&self, view: &StateView<'_, '_>) -> bool {
         view.host() == self.server && self.received(view).is_some()
+    }
+
+    /// Decides about a host that has received a packet: the message must find the server in the state
+    /// under analysis.
+    pub(crate) fn delivered(&self, view: &StateView<'_, '_>) -> Keep {
+        match &self.moment {
+            Some(_) if self.has_message(view) && !view.is_marked() => Keep::Prune,
+            Some(moment) => moment.delivered(view, self.server),
+            None => Keep::Yes,
+        }
+    }
+
+    /// Decides about a host that has exposed data.
+    pub(crate) fn exposed(&self, view: &StateView<'_, '_>) -> Keep {
+        let moment = self.moment.as_ref();
+        moment.map_or(Keep::Yes, |moment| moment.exposed(view, self.server))
     }
 
     /// Returns whether the packet is an answer of the server to the sender.
@@ -316,10 +336,11 @@ impl Listener for Server<'_> {
     }
 
     fn delivered(&mut self, receiver: &mut StateView<'_, '_>, packet: &Packet) -> Keep {
-        if receiver.host() == self.options.server && self.has_message(receiver) {
+        let keep = self.options.delivered(receiver);
+        if keep != Keep::Prune && self.has_message(receiver) {
             self.has_received |= packet.payload().is_some();
         }
-        Keep::Yes
+        keep
     }
 
     fn called(&mut self, state: &mut StateView<'_, '_>, name: &str) -> Keep {
@@ -335,7 +356,7 @@ impl Listener for Server<'_> {
 
     fn exposed(&mut self, state: &mut StateView<'_, '_>) -> Keep {
         if !self.has_message(state) {
-            return Keep::Yes;
+            return self.options.exposed(state);
         }
         if state.has_just_exposed(MARKS, REJECT) {
             self.rejecting += 1;

@@ -312,23 +312,30 @@ fn a_state_is_that_after_a_message_or_a_mark() {
         );
         assert_eq!(summary["complete"], true);
     }
-    // Some clients wait longer than others before they continue.
-    for state in ["message = 2", "mark = \"all\""] {
+    // Some clients wait longer than others before they continue: the message is sent when each of
+    // them has got there.
+    for (state, digit) in [("message = 2", "32"), ("mark = \"all\"", "33")] {
         let set = format!("trojans.state={{ {state} }}");
-        let set = ["--set", &set];
-        let mut command = everett(&folder);
-        let command = command.args(["trojans", "--out", "differs", "scenario.toml"]);
-        let said = text(&expect(command.args(set), 2));
-        assert!(said.contains("at different times"), "{said}");
-        let fixed = ["--set", "host.client.args=[\"s\"]", "--native-runs", "0"];
-        let args = [&fixed[..], &set, &["scenario.toml"]].concat();
+        let args = ["--native-runs", "0", "--set", &set, "scenario.toml"];
         let summary = analysed(&folder, &args, 1);
-        let digit = if state.starts_with("mark") {
-            "33"
-        } else {
-            "32"
-        };
-        assert_eq!(trojans(&summary)[0]["example"], digit, "{summary:#}");
+        let found = trojans(&summary);
+        let found: Vec<_> = found
+            .iter()
+            .map(|class| (&class["example"], &class["confirmed"], &class["certain"]))
+            .collect();
+        assert_eq!(
+            found,
+            [(&digit.into(), &"confirmed".into(), &true.into())],
+            "{state}: {summary:#}"
+        );
+        assert_eq!(summary["complete"], true);
+        let times: Vec<_> = seconds(&summary["lengths"]);
+        assert_eq!(times, [1, 2], "{state}: {summary:#}");
+        contains(&folder, digit, "yes", 0);
+        contains(&folder, "31", "no", 1);
+        contains(&folder, "61", "no", 1);
+        let mut test = everett(&folder);
+        expect(test.args(["test", "out/trojans"]), 0);
     }
     for (state, said) in [
         (
@@ -348,6 +355,78 @@ fn a_state_is_that_after_a_message_or_a_mark() {
         command.args(["trojans", "--out", "wrong", "--set", &set, "scenario.toml"]);
         let output = text(&expect(&mut command, 2));
         assert!(output.contains(said), "{state}: {output}");
+    }
+}
+
+/// Returns the seconds of virtual time at which messages were sent.
+fn seconds(of: &Value) -> Vec<u64> {
+    let of = of.as_array().expect("a list").iter();
+    let at_ns = of.map(|one| one["state_ns"].as_u64().expect("a time"));
+    at_ns.map(|at_ns| at_ns / 1_000_000_000).collect()
+}
+
+/// A client whose number it sends, waits for as many seconds, and then says so. With an even
+/// number, it says nothing.
+fn waiting(test: &str, says: &str) -> PathBuf {
+    let folder = folder(&format!("trojan_state_{test}"));
+    let server = format!(
+        "#include <everett.h>\n{HEAD}int main(void) {{
+  int fd = open_socket(\"0.0.0.0\"); unsigned char known = 9;
+  for (;;) {{
+    struct sockaddr_in from; socklen_t size = sizeof from; unsigned char m;
+    if (recvfrom(fd, &m, 1, 0, (struct sockaddr *)&from, &size) != 1) continue;
+    if (m == '0' + known) sendto(fd, &m, 1, 0, (struct sockaddr *)&from, size);
+    if (m < 4) known = m;
+    if (m == 'm') everett_mark_state(\"said\");
+  }}
+}}"
+    );
+    let client = format!(
+        "#include <everett.h>\n{HEAD}int main(int argc, char **argv) {{
+  int fd = open_socket(\"10.0.0.1\"), said = open_socket(\"10.0.0.1\");
+  unsigned char m = argv[1][0] - 'a';
+  if (m > 3) return 1;
+  send(fd, &m, 1, 0);
+  sleep(m + 1);
+  if (m % 2 == 0) pause();
+  {says}
+  pause();
+}}"
+    );
+    build(&folder, "server", &server, &["-O1"]);
+    build(&folder, "client", &client, &["-O1"]);
+    let scenario = "[host.server]\nprogram = \"./server\"\n[host.client]\nprogram = \"./client\"\n\
+         args = [{ symbolic = 1 }]\n[trojans]\nserver = \"server\"\n\
+         clients = [\"client\"]\nport = 7000\nlength = 1\nstate = { mark = \"said\" }\n";
+    fs::write(folder.join("scenario.toml"), scenario).expect("a scenario");
+    folder
+}
+
+/// Only worlds that have reached the mark count, each at its own time, whether the server or another
+/// host makes it.
+#[test]
+fn paths_reach_a_mark_at_different_times_or_never() {
+    let by_server = "send(said, \"m\", 1, 0);";
+    let by_client = "everett_mark_state(\"said\");";
+    for (test, says) in [("mark_server", by_server), ("mark_client", by_client)] {
+        let folder = waiting(test, says);
+        let summary = analysed(&folder, &["--native-runs", "0", "scenario.toml"], 1);
+        let found = trojans(&summary).iter();
+        let mut found: Vec<_> = found
+            .map(|class| (class["example"].as_str(), class["confirmed"].as_str()))
+            .collect();
+        found.sort();
+        let wanted = ["31", "33"].map(|digit| (Some(digit), Some("confirmed")));
+        assert_eq!(found, wanted, "{test}: {summary:#}");
+        assert_eq!(summary["complete"], true, "{test}: {summary:#}");
+        let mut times = seconds(&summary["trojans"]);
+        times.sort_unstable();
+        assert_eq!(times, [2, 4], "{test}: {summary:#}");
+        for (message, word, code) in [("31", "yes", 0), ("32", "no", 1), ("30", "no", 1)] {
+            contains(&folder, message, word, code);
+        }
+        let mut test = everett(&folder);
+        expect(test.args(["test", "out/trojans"]), 0);
     }
 }
 

@@ -89,6 +89,11 @@ pub trait Listener {
     fn wants_waits(&self) -> bool {
         false
     }
+    /// Returns whether no host runs ahead of others: events of different hosts of a world are then
+    /// heard of in the order of their times.
+    fn wants_order(&self) -> bool {
+        false
+    }
     /// Returns whether states keep the packets that they send ([`StateView::sent`]).
     fn keeps_sent(&self) -> bool {
         false

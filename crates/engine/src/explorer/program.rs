@@ -198,7 +198,7 @@ impl Explorer<'_> {
             Other::State(child) => {
                 let view = &mut StateView::new(id, &child, &mut self.worker);
                 match listener.forked(view) {
-                    Keep::Yes | Keep::Lose => self.add_child(id, child),
+                    Keep::Yes | Keep::Lose | Keep::Mark(_) => self.add_child(id, child),
                     Keep::Prune => self.statistics.pruned.add(child.path.weight),
                 }
             }

@@ -154,6 +154,7 @@ impl Explorer<'_> {
             received: ReceivedLog::default(),
             sent: Default::default(),
             waits: Vec::new(),
+            is_marked: false,
         }));
         state
     }

@@ -157,8 +157,9 @@ impl Explorer<'_> {
         never.map(|(fault, _)| fault.name.clone()).collect()
     }
 
-    /// Returns the horizon of a state: the time before which nothing can still arrive.
-    fn horizon(&self, id: StateId) -> u64 {
+    /// Returns the horizon of a state: the time before which nothing can still arrive, or, in order,
+    /// before which nothing can happen on other hosts.
+    fn horizon(&self, id: StateId, in_order: bool) -> u64 {
         let next = self.first_beside(id).map_or(u64::MAX, |(next, _, _)| next);
         let check_ns = self.world.times.first().copied();
         // Nothing happens beyond the limit of virtual time.
@@ -166,7 +167,11 @@ impl Explorer<'_> {
         let limit_ns = limit_ns.map(|most| most.saturating_add(1));
         let barriers = [check_ns, self.next_start_ns(), limit_ns];
         let barriers = barriers.into_iter().flatten();
-        horizon_ns(next, self.world.lookahead_ns, barriers)
+        let lookahead_ns = match in_order {
+            true => 1,
+            false => self.world.lookahead_ns,
+        };
+        horizon_ns(next, lookahead_ns, barriers)
     }
 
     /// Runs a state to its horizon.
@@ -218,7 +223,7 @@ impl Explorer<'_> {
             }
             let was_off = state.sim().is_off();
             // A receiver may answer, so the horizon changes whenever something is sent.
-            let horizon_ns = self.horizon(id);
+            let horizon_ns = self.horizon(id, listener.wants_order());
             let stepped = self.step(id, state, horizon_ns, listener.wants_waits());
             if !self.is_on_its_way(id, state) || !self.note_used(id, state) {
                 return false;
@@ -306,10 +311,8 @@ impl Explorer<'_> {
             Step::Exposed => {
                 self.exposed(id, state, listener);
                 let view = &mut StateView::new(id, state, &mut self.worker);
-                if listener.exposed(view) == Keep::Prune {
-                    self.prune_worlds_with(id);
-                    return false;
-                }
+                let keep = listener.exposed(view);
+                return self.obey(id, state, keep, listener);
             }
             Step::Called(name) => {
                 let view = &mut StateView::new(id, state, &mut self.worker);
@@ -336,15 +339,35 @@ impl Explorer<'_> {
             Step::Delivered(_, delivery) => {
                 if let Some(packet) = &delivery.delivered {
                     let view = &mut StateView::new(id, state, &mut self.worker);
-                    if listener.delivered(view, packet) == Keep::Prune {
-                        self.prune_worlds_with(id);
-                        return false;
-                    }
+                    let keep = listener.delivered(view, packet);
+                    return self.obey(id, state, keep, listener);
                 }
             }
             _ => {}
         }
         true
+    }
+
+    /// Does what a listener has decided. Returns `false` if the state no longer exists.
+    fn obey(
+        &mut self,
+        id: StateId,
+        state: &mut State,
+        keep: Keep,
+        listener: &mut dyn Listener,
+    ) -> bool {
+        match keep {
+            Keep::Yes | Keep::Lose => true,
+            Keep::Mark(host) if host == state.net().host => {
+                state.net_mut().is_marked = true;
+                true
+            }
+            Keep::Mark(host) => self.mark((id, state), host, listener),
+            Keep::Prune => {
+                self.prune_worlds_with(id);
+                false
+            }
+        }
     }
 
     /// Counts symbolic bytes that got one value because they were sent to a live peer, and warns.

@@ -80,6 +80,23 @@ impl Explorer<'_> {
         self.reach((id, state), target, everybody, receive, listener)
     }
 
+    /// Marks the states of a host in all worlds of a state. Returns `false` if the state turns out to
+    /// be in no world.
+    pub(super) fn mark(
+        &mut self,
+        marking: (StateId, &State),
+        target: HostIndex,
+        listener: &mut dyn Listener,
+    ) -> bool {
+        let everybody = |_: &Self, _: StateId| true;
+        let is_marked = |other: &mut State, _: &Faults| {
+            let net = other.net_mut();
+            net.is_marked = true;
+            net.history = net.history.then(&"marked");
+        };
+        self.reach(marking, target, everybody, is_marked, listener)
+    }
+
     /// Applies an action of a state to the states of a host that it concerns, in all worlds of the
     /// state and in no others. Returns `false` if the state turns out to be in no world.
     pub(super) fn reach(

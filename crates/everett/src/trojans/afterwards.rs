@@ -8,6 +8,7 @@ use everett_vm::Image;
 use std::collections::BTreeSet;
 
 use super::classes::{hex, place};
+use super::moment::SentAt;
 use super::summary::{TrojanFinding, TrojansSummary};
 use super::{Analysis, Class, Origin, incomplete, quiet};
 use crate::error::Result;
@@ -16,6 +17,7 @@ use crate::error::Result;
 pub(super) struct Found {
     pub(super) reached: Reached,
     pub(super) sender: HostIndex,
+    pub(super) sent_at: SentAt,
     pub(super) length: u32,
     /// Whether no client message of this length leads to it; `None` if that is not known.
     only: Option<bool>,
@@ -23,11 +25,11 @@ pub(super) struct Found {
     is_noted: bool,
 }
 
-/// Returns the senders from which the server accepts all classes of a length.
-pub(super) fn senders(classes: &[Class], length: u32) -> BTreeSet<HostIndex> {
+/// Returns senders from which the server accepts all classes of a length, with their times.
+pub(super) fn senders(classes: &[Class], length: u32) -> BTreeSet<(HostIndex, SentAt)> {
     let classes = classes.iter().filter(|class| class.length == length);
     classes
-        .filter_map(|class| class.senders.first().copied())
+        .filter_map(|class| Some((*class.senders.first()?, class.sent_at)))
         .collect()
 }
 
@@ -84,6 +86,7 @@ impl Analysis<'_> {
                 only,
                 length,
                 sender: origin.client,
+                sent_at: origin.sent_at,
                 is_noted: false,
             }
         });

@@ -82,12 +82,12 @@ pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class)
             return false;
         }
         let theirs = terms(search, other);
-        let is_other_sender = other.senders != class.senders;
+        let is_other_world = (&other.senders, other.sent_at) != (&class.senders, class.sent_at);
         theirs == own
             || (one.answer == two.answer && search.text(&theirs) == text)
             || differ_in_others(search, (one, &theirs), (two, &own))
             // Terms of another exploration may have another form.
-            || (is_other_sender && search.take_the_same(&theirs, &own))
+            || (is_other_world && search.take_the_same(&theirs, &own))
     });
     let Some(same) = same else {
         classes.push(class);
@@ -141,6 +141,7 @@ fn entry(
             .iter()
             .map(|one| analysis.name(*one))
             .collect(),
+        state_ns: class.sent_at.time_ns(),
         example: hex(message),
         constraint,
         fields: fields(layout, message),

@@ -88,7 +88,7 @@ impl Analysis<'_> {
             is_stream: self.setup.is_stream,
             number: self.setup.number,
             // In a later state of the server, clients have already heard from it.
-            ever: self.setup.ever || self.setup.state_ns.is_some(),
+            ever: self.setup.ever || self.setup.has_state(),
             is_alone: self.scenario.hosts.len() == self.setup.clients.len() + 1,
             most_repeats: MOST_REPEATS,
         })

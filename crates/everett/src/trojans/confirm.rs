@@ -10,6 +10,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::afterwards::Found;
+use super::moment::SentAt;
 use super::summary::{TrojanEntry, TrojansSummary};
 use super::{Analysis, Class, LENGTH_ARGUMENT, Origin};
 use crate::capture::capture;
@@ -40,14 +41,14 @@ pub(super) fn confirm(
         });
     let mut last: Option<(Key, Prepared)> = None;
     for ((class, message), entry) in trojans.zip(&mut summary.trojans) {
-        let key = (class.senders.first().copied(), class.length);
+        let key = (class.senders.first().copied(), class.sent_at, class.length);
         let mut of_sender = origins.iter();
         let Some(origin) = of_sender.find(|origin| Some(origin.client) == key.0) else {
             continue;
         };
         let prepared = match last.take() {
             Some((before, prepared)) if before == key => prepared,
-            _ => Prepared::of(analysis, origin, class.length)?,
+            _ => Prepared::of(analysis, &origin.at(class.sent_at), class.length)?,
         };
         one(analysis, &prepared, class, &message, folder, entry)?;
         last = Some((key, prepared));
@@ -55,8 +56,8 @@ pub(super) fn confirm(
     Ok(())
 }
 
-/// The sender and the length of messages.
-type Key = (Option<HostIndex>, u32);
+/// The sender, the time and the length of messages.
+type Key = (Option<HostIndex>, SentAt, u32);
 
 /// A run with messages of one length from one sender, and its native programs.
 struct Prepared {
@@ -160,7 +161,7 @@ pub(super) fn findings(
         let Some(origin) = of_sender.find(|origin| origin.client == found.sender) else {
             continue;
         };
-        let prepared = Prepared::of(analysis, origin, found.length)?;
+        let prepared = Prepared::of(analysis, &origin.at(found.sent_at), found.length)?;
         let message = found.reached.found.as_ref().map(|found| &found.message[..]);
         let message = message.unwrap_or_default();
         let sent = (Some(found.sender), message);

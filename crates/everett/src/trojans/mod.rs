@@ -38,6 +38,7 @@ use crate::session::Session;
 use crate::spec::{AcceptedBy, AcceptedRule, RunSpec, Sender};
 
 use clients::Sent;
+use moment::{Senders, SentAt};
 pub use stored::{Contains, contains};
 pub use summary::{
     ClientFigures, Contradiction, KeptFigures, LengthFigures, NativeRuns, Nearest, TrojanEntry,
@@ -133,6 +134,8 @@ struct Origin {
     closes: bool,
     /// The number of bytes that the server sends before the message.
     greeting: usize,
+    /// When the message is sent.
+    sent_at: SentAt,
 }
 
 impl Origin {
@@ -149,6 +152,15 @@ impl Origin {
             port,
             closes: heard.closes,
             greeting: heard.greeting,
+            sent_at: SentAt::Start,
+        }
+    }
+
+    /// Returns the same sender at another time.
+    fn at(&self, sent_at: SentAt) -> Origin {
+        Origin {
+            sent_at,
+            ..self.clone()
         }
     }
 }
@@ -170,6 +182,8 @@ pub(crate) struct Class {
     pub(crate) accepted: Accepted,
     /// The clients whose messages it accepts.
     pub(crate) senders: Vec<HostIndex>,
+    /// When the first of them sends.
+    sent_at: SentAt,
     /// Other paths that accept the same messages, in other states of the world or from other
     /// senders.
     pub(crate) also: Vec<StoredPath>,
@@ -206,7 +220,7 @@ pub fn trojans(
         let state = Duration::from_nanos(setup.state_ns.unwrap_or(0));
         spec.run.max_virtual_time = Some(started.max(state) + CLIENT_TIME);
     }
-    let mut analysis = Analysis {
+    let analysis = Analysis {
         spec: &spec,
         session,
         layout: layout(&setup),
@@ -214,7 +228,6 @@ pub fn trojans(
         setup,
         started,
     };
-    analysis.resolve_state()?;
     analysis.run(observer)
 }
 
@@ -346,7 +359,8 @@ impl Analysis<'_> {
     /// they are found, and follows the server afterwards.
     fn accepts(&self, sent: &Sent, is_last: bool, observer: &mut dyn Observer) -> Result<Accepts> {
         let mut worlds = Vec::new();
-        for origin in &sent.origins {
+        let Senders { all, cut_off } = self.senders(&sent.origins)?;
+        for origin in &all {
             let run = self.with_sender(origin)?;
             let (config, images) = prepare(&run, self.session)?;
             worlds.push((origin, run, config, images));
@@ -364,12 +378,13 @@ impl Analysis<'_> {
                 let mut note = |_: &Accepted| {
                     times.push((self.session.now() - began).as_secs_f64());
                 };
-                let (figures, received, mut found) =
+                let (mut figures, received, mut found) =
                     self.server((config, images), &mut search, (length, origin), &mut note)?;
                 for (class, found_after) in found.iter_mut().zip(times) {
                     class.found_after = found_after;
                 }
                 has_received |= received;
+                figures.is_cut_off_by(cut_off.as_ref());
                 summary.note_length(figures);
                 for class in found {
                     classes::merge(&mut search, &mut classes, class);
@@ -385,7 +400,9 @@ impl Analysis<'_> {
                 let before = self.session.now();
                 let senders = afterwards::senders(&classes, length);
                 let of_classes = worlds.iter();
-                let of_classes = of_classes.filter(|world| senders.contains(&world.0.client));
+                let is_sender =
+                    |origin: &Origin| senders.contains(&(origin.client, origin.sent_at));
+                let of_classes = of_classes.filter(|world| is_sender(world.0));
                 for (origin, _, config, images) in of_classes {
                     let world = (config, &images[..]);
                     let of = (length, *origin);
@@ -426,10 +443,13 @@ impl Analysis<'_> {
         let program = everett_toolchain::sender(&|text| notices.tell(text))?;
         // The time as a clock of the sender's host shows it.
         let uptime_ns = HostOptions::default().uptime_ns;
-        let at_ns = self
-            .setup
-            .state_ns
-            .map(|at_ns| at_ns.saturating_add(uptime_ns));
+        let at_ns = match (sent.sent_at, sent.sent_at.time_ns()) {
+            (SentAt::Never, _) => "-1".to_owned(),
+            (_, at_ns) => {
+                let at_ns = at_ns.map_or(0, |at_ns| at_ns.saturating_add(uptime_ns));
+                at_ns.to_string()
+            }
+        };
         let words = [
             if self.setup.is_stream { "tcp" } else { "udp" },
             &sent.address.to_string(),
@@ -437,11 +457,11 @@ impl Analysis<'_> {
             &self.setup.least_length.to_string(),
             &sent.port.to_string(),
             if sent.closes { "close" } else { "open" },
-            &at_ns.unwrap_or(0).to_string(),
+            &at_ns,
             &sent.greeting.to_string(),
         ]
         .map(str::to_owned);
-        let beside = self.setup.state_ns.is_some();
+        let beside = self.setup.has_state();
         let others = self.setup.clients.iter();
         let others = others.filter(|other| !beside && **other != sent.client);
         let others = others.map(|other| self.name(*other));
@@ -457,7 +477,7 @@ impl Analysis<'_> {
             out: None,
             max_virtual_time: match self.started {
                 Some(started) => {
-                    let state = Duration::from_nanos(self.setup.state_ns.unwrap_or(0));
+                    let state = Duration::from_nanos(sent.sent_at.time_ns().unwrap_or(0));
                     Some(started.max(state) + SERVER_TIME)
                 }
                 None => self.spec.run.max_virtual_time,
@@ -501,6 +521,7 @@ impl Analysis<'_> {
             sender_port: origin.port,
             length,
             accept: self.rule()?,
+            moment: origin.sent_at.moment(&self.setup),
         })
     }
 
@@ -530,6 +551,7 @@ impl Analysis<'_> {
         let figures = LengthFigures {
             length,
             sender: self.name(origin.client),
+            state_ns: origin.sent_at.time_ns(),
             predicates,
             open,
             accepting: server.accepting,
@@ -543,6 +565,7 @@ impl Analysis<'_> {
             length,
             accepted,
             senders: vec![origin.client],
+            sent_at: origin.sent_at,
             also: Vec::new(),
             found_after: 0.0,
         });

@@ -201,7 +201,7 @@ fn bursts(analysis: &Analysis<'_>, client: &str, seen: &WorldRun) -> Vec<Vec<u8>
     if has_ended || waits.last() == Some(&sent) {
         end(&mut now);
     }
-    let number = match setup.ever || setup.state_ns.is_some() {
+    let number = match setup.ever || setup.has_state() {
         true => setup.number,
         // Later messages find the server in another state.
         false => setup.number.or(Some(1)),
@@ -222,7 +222,7 @@ fn datagrams(analysis: &Analysis<'_>, client: HostIndex, all: &[Message]) -> Vec
     });
     // Later datagrams find the server in another state.
     let heard_ns = answers.filter_map(|answer| answer.arrived_ns.first()).min();
-    let counts_later = setup.ever || setup.number.is_some() || setup.state_ns.is_some();
+    let counts_later = setup.ever || setup.number.is_some() || setup.has_state();
     let sent = all.iter().filter(|message| {
         let is_early = heard_ns.is_none_or(|heard_ns| message.sent_ns < *heard_ns);
         message.from == client && message.to == server && (is_early || counts_later)

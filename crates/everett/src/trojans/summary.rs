@@ -45,6 +45,9 @@ pub struct LengthFigures {
     pub length: u32,
     /// The client that the message comes from.
     pub sender: String,
+    /// The virtual time at which it is sent, if the world runs before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_ns: Option<u64>,
     /// The number of distinct client predicates of this length.
     pub predicates: usize,
     /// How many of them have inputs that could not be eliminated.
@@ -60,6 +63,16 @@ pub struct LengthFigures {
     /// Why not, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
+}
+
+impl LengthFigures {
+    /// Notes why states of the server may be missing, if so.
+    pub(super) fn is_cut_off_by(&mut self, why: Option<&String>) {
+        if let Some(why) = why {
+            self.explored = false;
+            self.cut_off.get_or_insert(why.clone());
+        }
+    }
 }
 
 /// Seconds that each phase took.
@@ -159,6 +172,9 @@ pub struct TrojanEntry {
     pub length: u32,
     /// The clients from which the server accepts the messages.
     pub senders: Vec<String>,
+    /// The virtual time at which the example is sent, if the world runs before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_ns: Option<u64>,
     /// An example message, in hexadecimal digits.
     pub example: String,
     /// The constraint that all messages of the class satisfy.

@@ -2,6 +2,7 @@
 
 use super::summary::{TrojanEntry, TrojanFinding, TrojansSummary};
 use everett_report::counted;
+use std::time::Duration;
 
 impl TrojansSummary {
     /// Returns the summary as text for people; with hints what the server should check, if
@@ -30,7 +31,10 @@ impl TrojansSummary {
         for length in &self.lengths {
             if let Some(why) = &length.cut_off {
                 let (bytes, sender) = (counted(length.length, "byte"), &length.sender);
-                lines.push(format!("server, {bytes} from {sender}: cut off ({why})"));
+                let at = at(length.state_ns);
+                lines.push(format!(
+                    "server, {bytes} from {sender}{at}: cut off ({why})"
+                ));
             }
         }
         for entry in &self.trojans {
@@ -131,10 +135,11 @@ fn entry_lines(entry: &TrojanEntry, with_hint: bool) -> Vec<String> {
         false => "not sent by any path explored",
     };
     lines.push(format!(
-        "{}: {} from {} accepted at {place} ({}); {certain} ({}); {}",
+        "{}: {} from {}{} accepted at {place} ({}); {certain} ({}); {}",
         entry.number,
         short(&entry.example),
         entry.senders.join(" or "),
+        at(entry.state_ns),
         entry.why,
         entry.how,
         entry.confirmed
@@ -162,6 +167,13 @@ fn entry_lines(entry: &TrojanEntry, with_hint: bool) -> Vec<String> {
         lines.push(format!("    hint: {}", entry.fix_hint));
     }
     lines
+}
+
+/// Returns the time at which a message is sent, as the end of a phrase.
+fn at(state_ns: Option<u64>) -> String {
+    state_ns.map_or(String::new(), |at_ns| {
+        format!(" at {:?}", Duration::from_nanos(at_ns))
+    })
 }
 
 /// Shortens hexadecimal digits for a line; the summary has all of them.
