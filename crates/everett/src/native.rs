@@ -3,8 +3,8 @@
 
 use everett_engine::{Trace, TraceEnd, digest};
 use everett_native::{
-    Deadline, Guide, NativeConfig, NativeEnd, NativeRun, Order, RandomSchedule, Source, Survey,
-    Watcher, WorldRun,
+    Deadline, Guide, NativeConfig, NativeEnd, NativeHost, NativeRun, Order, RandomSchedule, Source,
+    Survey, Watcher, WorldRun,
 };
 use everett_report::Folder;
 use everett_report::counted;
@@ -377,21 +377,22 @@ fn schedule_at_random(run: &mut RunSpec) -> Result<()> {
 
 /// Runs a world once with random choices.
 fn run_once(world: &NativeWorld, seed: u64) -> Result<WorldRun> {
-    run_begun(world, seed, &BTreeMap::new())
-}
-
-/// Runs a world with random choices. Hosts may start with traces.
-pub(crate) fn run_begun(
-    world: &NativeWorld,
-    seed: u64,
-    begun: &BTreeMap<String, Trace>,
-) -> Result<WorldRun> {
     let hosts = match world.is_program() {
         true => world.hosts.clone(),
         false => world.seeded(seed),
     };
-    let mut watchers = nobody(&hosts);
-    let guided = (1u64..).zip(&hosts).zip(&mut watchers);
+    run_begun(world, &hosts, seed, &BTreeMap::new())
+}
+
+/// Runs hosts of a world with random choices. They may start with traces.
+pub(crate) fn run_begun(
+    world: &NativeWorld,
+    hosts: &[NativeHost],
+    seed: u64,
+    begun: &BTreeMap<String, Trace>,
+) -> Result<WorldRun> {
+    let mut watchers = nobody(hosts);
+    let guided = (1u64..).zip(hosts).zip(&mut watchers);
     let guides = guided.map(|((number, host), watcher)| {
         // Each host draws from an independent random source.
         let seed = match world.is_program() {
@@ -409,7 +410,7 @@ pub(crate) fn run_begun(
             watcher: &mut **watcher,
         }
     });
-    let seen = world.run(&hosts, guides.collect(), CheckedInvariants::AnyInvariant);
+    let seen = world.run(hosts, guides.collect(), CheckedInvariants::AnyInvariant);
     seen.with_context(|| format!("seed {seed}"))
 }
 

@@ -134,6 +134,7 @@ pub fn event_text(event: &Event<'_>, named: impl Fn(&str) -> String) -> Option<S
             format!("{}: {}", path.display(), named(&verdict_text(verdict)))
         }
         Event::Tested { path, outcome } => named(&tested_text(path, outcome)),
+        Event::Trojan(entry) => entry.found_text(),
         _ => return None,
     })
 }

@@ -3,9 +3,10 @@
 use everett_engine::{
     NativePoint, SourceFrame, Trace, TraceAnswer, TraceChoice, TraceInput, input_of, is_named,
 };
-use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
+use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId, Variable};
 use everett_linux::{Bytes, split_mix};
 use everett_sim::Plan;
+use everett_solver::{Constraints, Model, Solver, SolverConfig, Verdict};
 use everett_vm::{
     Buffer, BugKind, ChoiceSite, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
 };
@@ -297,39 +298,104 @@ impl NativeOracle {
 
     /// Draws random bytes again until a condition holds. Returns `false` if it never does.
     fn redraw_inputs(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
-        const MAX_DRAWS: u32 = 10_000;
+        const MAX_DRAWS: u32 = 100;
         let (mut state, fixed) = match &self.source {
-            Source::Random(state) => (*state, 0),
-            Source::Begun(trace, state) | Source::Planned(trace, state, _) => {
-                (*state, trace.inputs.len())
-            }
+            // What a trace begins with may be changed at random.
+            Source::Random(state) | Source::Begun(_, state) => (*state, 0),
+            Source::Planned(trace, state, _) => (*state, trace.inputs.len()),
             Source::Trace(_) => return false,
         };
         let support = arena.support(condition);
+        let places = support.variables().iter().filter_map(|variable| {
+            let mut inputs = self.inputs.0.iter();
+            let input = inputs.position(|input| input.0 == variable.array);
+            Some((input.filter(|input| *input >= fixed)?, *variable))
+        });
+        let places: Vec<(usize, Variable)> = places.collect();
         let mut holds = false;
         for _ in 0..MAX_DRAWS {
-            for variable in support.variables() {
-                let byte = split_mix(&mut state) as u8;
-                let (array, at) = (variable.array, variable.index as usize);
-                let input = self.inputs.0.iter().position(|input| input.0 == array);
-                let Some(input) = input.filter(|input| *input >= fixed) else {
-                    continue;
-                };
-                if let Some(known) = self.inputs.0[input].1.get_mut(at) {
-                    *known = byte;
-                }
+            for (input, variable) in &places {
+                self.set_byte(*input, *variable, split_mix(&mut state) as u8);
             }
             holds = self.eval(arena, condition) != 0;
             if holds {
                 break;
             }
         }
+        holds = holds || self.solve_inputs(arena, condition, &places, &mut state);
         if let Source::Random(drawn) | Source::Begun(_, drawn) | Source::Planned(_, drawn, _) =
             &mut self.source
         {
             *drawn = state;
         }
         holds
+    }
+
+    fn set_byte(&mut self, input: usize, variable: Variable, byte: u8) {
+        let known = &mut self.inputs.0[input].1;
+        if let Some(known) = known.get_mut(variable.index as usize) {
+            *known = byte;
+        }
+    }
+
+    /// Sets bytes so that a condition holds, with random bits where it leaves them open: few numbers
+    /// of a word are in a small range, so drawing does not find them. Returns `false` if there are
+    /// no such bytes.
+    fn solve_inputs(
+        &mut self,
+        arena: &mut Arena,
+        condition: ExprId,
+        places: &[(usize, Variable)],
+        state: &mut u64,
+    ) -> bool {
+        let Ok(mut solver) = Solver::new(SolverConfig::default()) else {
+            return false;
+        };
+        let (mut constraints, mut model) = (Constraints::new(), Model::new());
+        let mut add = |arena: &mut Arena, condition: ExprId| {
+            let Verdict::Sat(found) = solver.check(arena, &constraints, &model, condition) else {
+                return None;
+            };
+            model = found;
+            constraints.add(arena, condition);
+            Some(model.clone())
+        };
+        for variable in arena.support(condition).variables() {
+            if places.iter().any(|(_, free)| free == variable) {
+                continue;
+            }
+            let byte = self.inputs.byte(variable.array, variable.index);
+            let (read, byte) = (
+                arena.read(variable.array, variable.index),
+                arena.constant(8, u64::from(byte)),
+            );
+            let is_fixed = arena.eq(read, byte);
+            if add(arena, is_fixed).is_none() {
+                return false;
+            }
+        }
+        let Some(mut found) = add(arena, condition) else {
+            return false;
+        };
+        let mut bits: Vec<(Variable, u32)> = places
+            .iter()
+            .flat_map(|(_, variable)| (0..8).map(|bit| (*variable, bit)))
+            .collect();
+        while !bits.is_empty() {
+            let at = split_mix(state) as usize % bits.len();
+            let (variable, bit) = bits.swap_remove(at);
+            let read = arena.read(variable.array, variable.index);
+            let (value, wanted) = (
+                arena.extract(read, bit, 1),
+                arena.constant(1, split_mix(state) & 1),
+            );
+            let is_wanted = arena.eq(value, wanted);
+            found = add(arena, is_wanted).unwrap_or(found);
+        }
+        for (input, variable) in places {
+            self.set_byte(*input, *variable, found.get(variable.array, variable.index));
+        }
+        true
     }
 
     /// Returns the inputs and choices so far, as a trace.
@@ -551,6 +617,34 @@ mod tests {
         // The recorded trace contains the choices that were made.
         let mut recorded = oracle.made.choices.iter().skip(2000);
         assert!(recorded.all(|choice| choice.picked == 0));
+    }
+
+    /// Few of all numbers are in a small range, and a trace that was changed may be outside of it.
+    #[test]
+    fn numbers_of_a_small_range_are_drawn() {
+        let input = TraceInput {
+            name: "number".into(),
+            bytes: vec![9; 4],
+        };
+        let begun = Trace {
+            inputs: [input].into_iter().collect(),
+            ..Trace::default()
+        };
+        let mut drawn = std::collections::BTreeSet::new();
+        for seed in 0..30 {
+            let begun = Source::Begun(Box::new(begun.clone()), seed);
+            for source in [Source::Random(seed), begun] {
+                let (mut oracle, mut arena) = (NativeOracle::new(source), Arena::new());
+                let input = oracle.input(&mut arena, "number", 4).ok();
+                let input = input.expect("an input");
+                let bytes: Vec<_> = (0..4).map(|at| arena.read(input, at)).collect();
+                let number = arena.concat_bytes(&bytes);
+                let is_within = everett_vm::is_within(&mut arena, number, (700, 702));
+                assert_eq!(oracle.assume(&mut arena, is_within).ok(), Some(true));
+                drawn.insert(oracle.eval(&arena, number));
+            }
+        }
+        assert_eq!(drawn.into_iter().collect::<Vec<_>>(), [700, 701, 702]);
     }
 
     #[test]

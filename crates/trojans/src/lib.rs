@@ -41,4 +41,6 @@ pub use search::{
     Answer, Found, How, Kept, Missing, Negation, Produced, Search, SearchError, SearchOptions,
     SearchStatistics,
 };
-pub use server::{ACCEPT, AcceptRule, Accepted, MARKS, REJECT, Server, ServerOptions, Why};
+pub use server::{
+    ACCEPT, AcceptRule, Accepted, MARKS, OnFound, REJECT, Server, ServerOptions, Why,
+};

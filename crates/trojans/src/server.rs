@@ -182,16 +182,19 @@ pub struct Server<'s> {
     pub problems: Vec<String>,
     /// Addresses of hosts other than clients to which the server sent something.
     elsewhere: BTreeSet<SocketAddr>,
-    /// Called for each path that accepts a Trojan message.
-    on_found: Option<&'s mut dyn FnMut(&Accepted)>,
+    /// Called for each path that accepts Trojan messages, or may do so.
+    on_found: Option<OnFound<'s>>,
 }
+
+/// What is called for a path that has been found.
+pub type OnFound<'s> = &'s mut dyn FnMut(&mut Search, &Accepted);
 
 impl<'s> Server<'s> {
     /// Creates a listener that has seen nothing yet.
     pub fn new(
         options: ServerOptions,
         search: &'s mut Search,
-        on_found: Option<&'s mut dyn FnMut(&Accepted)>,
+        on_found: Option<OnFound<'s>>,
     ) -> Server<'s> {
         Server {
             options,
@@ -268,7 +271,7 @@ impl<'s> Server<'s> {
             answer,
         };
         if let Some(found) = &mut self.on_found {
-            found(&accepted);
+            found(self.search, &accepted);
         }
         self.accepted.push(accepted);
     }

@@ -150,8 +150,8 @@ fn one_byte(test: &str, accepts: &str, makes: &str) -> PathBuf {
     let folder = folder(&format!("trojan_state_{test}"));
     let server = format!(
         "{HEAD}int main(void) {{
-  int fd = open_socket(\"0.0.0.0\");
-  for (;;) {{
+  int fd = open_socket(\"0.0.0.0\"), heard = 0;
+  for (;; heard++) {{
     struct sockaddr_in from; socklen_t size = sizeof from; unsigned char m[4];
     if (recvfrom(fd, m, sizeof m, 0, (struct sockaddr *)&from, &size) != 1) continue;
     if ({accepts}) sendto(fd, m, 1, 0, (struct sockaddr *)&from, size);
@@ -443,4 +443,117 @@ fn the_time_of_a_state_does_not_depend_on_the_start_of_the_client() {
         found.iter().all(|class| class["example"] == "31"),
         "{summary:#}"
     );
+}
+
+/// Random runs of native clients keep to the ranges of variables: they must not contradict what is
+/// known of clients with other values.
+#[test]
+fn native_clients_keep_to_the_ranges_of_variables() {
+    let folder = one_byte("ranges", "m[0] <= 6", "if (x > 3) return 1; m = x;");
+    let source = fs::read_to_string(folder.join("client.c")).expect("a source");
+    let source = source.replace("int main(", "int most = 3;\nint main(");
+    let source = source.replace("x > 3", "x > most");
+    build(&folder, "client", &source, &["-g", "-O1"]);
+    let scenario = fs::read_to_string(folder.join("scenario.toml")).expect("a scenario");
+    let symbolic = "args = [{ symbolic = 1 }]\nsymbolic = { most = [2, 4] }";
+    let scenario = scenario.replace("args = [{ symbolic = 1 }]", symbolic);
+    fs::write(folder.join("scenario.toml"), scenario).expect("a scenario");
+    let summary = analysed(&folder, &["scenario.toml"], 1);
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    assert_eq!(trojans(&summary)[0]["certain"], true, "{summary:#}");
+    contains(&folder, "05", "yes", 0);
+    contains(&folder, "04", "no", 1);
+}
+
+/// The native server draws the random bytes with which it was explored: what clients send depends on
+/// them.
+#[test]
+fn native_clients_meet_the_server_that_was_explored() {
+    let folder = folder("trojan_state_nonce");
+    let server = format!(
+        "{HEAD}#include <sys/random.h>
+int main(void) {{
+  int fd = open_socket(\"0.0.0.0\"); unsigned char nonce = 0, known = 0;
+  for (;;) {{
+    struct sockaddr_in from; socklen_t size = sizeof from; unsigned char m;
+    if (recvfrom(fd, &m, 1, 0, (struct sockaddr *)&from, &size) != 1) continue;
+    if (!known) {{ getrandom(&nonce, 1, 0); nonce |= 16; known = 1; m = nonce; }}
+    else if (m != (nonce ^ 1) && m != (nonce ^ 2)) continue;
+    sendto(fd, &m, 1, 0, (struct sockaddr *)&from, size);
+  }}
+}}"
+    );
+    let client = format!(
+        "{HEAD}int main(int argc, char **argv) {{
+  int fd = open_socket(\"10.0.0.1\"); unsigned char m = 0;
+  send(fd, &m, 1, 0);
+  if (recv(fd, &m, 1, 0) != 1) return 1;
+  m ^= 1;
+  send(fd, &m, 1, 0);
+  return 0;
+}}"
+    );
+    build(&folder, "server", &server, &["-O1"]);
+    build(&folder, "client", &client, &["-O1"]);
+    let scenario = "[host.server]\nprogram = \"./server\"\n[host.client]\nprogram = \"./client\"\n\
+                    [trojans]\nserver = \"server\"\nclients = [\"client\"]\nport = 7000\n\
+                    length = 1\nstate = { message = 1 }\n";
+    fs::write(folder.join("scenario.toml"), scenario).expect("a scenario");
+    let summary = analysed(&folder, &["scenario.toml"], 1);
+    let native = &summary["native_runs"];
+    assert_eq!(native["contradictions"], Value::Array(vec![]), "{native:#}");
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    assert_eq!(trojans(&summary).len(), 1, "{summary:#}");
+    assert_eq!(trojans(&summary)[0]["confirmed"], "confirmed");
+}
+
+/// A client that sends from a port of its own, with a state: its own messages are not taken for the
+/// message, which comes from another port then.
+#[test]
+fn a_client_with_a_port_of_its_own_before_a_state() {
+    let bound = "struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons(5000)};";
+    let makes = "if (x < 'a') return 1; m = x;";
+    let folder = one_byte("own_port", "m[0] >= 'a' || (m[0] < 9 && heard)", makes);
+    let mut source = fs::read_to_string(folder.join("client.c")).expect("a source");
+    let bind = format!("{bound} bind(fd, (struct sockaddr *)&own, sizeof own);");
+    source = source.replace(
+        "send(fd, &m, 1, 0);",
+        "send(fd, &m, 1, 0); recv(fd, &m, 1, 0);",
+    );
+    source = source.replace(
+        "int fd = socket(AF_INET, SOCK_DGRAM, 0);",
+        &format!("int fd = socket(AF_INET, SOCK_DGRAM, 0); {bind}"),
+    );
+    build(&folder, "client", &source, &["-O1"]);
+    for state in ["at = \"1s\"", "message = 1"] {
+        let set = format!("trojans.state={{ {state} }}");
+        let summary = analysed(&folder, &["--set", &set, "scenario.toml"], 1);
+        let found = trojans(&summary);
+        assert_eq!(found.len(), 1, "{state}: {summary:#}");
+        assert_eq!(found[0]["confirmed"], "confirmed");
+        contains(&folder, "05", "yes", 0);
+        // Messages from the port of the client were not tried.
+        assert_eq!(summary["complete"], false, "{state}: {summary:#}");
+        contains(&folder, "41", "undecided", 4);
+        contains(&folder, "61", "no", 1);
+    }
+}
+
+#[test]
+fn classes_are_said_as_they_are_found() {
+    let folder = one_byte(
+        "said",
+        "m[0] == 7 || (m[0] > 200 && m[0] < 203)",
+        "m = x | 16;",
+    );
+    let mut command = everett(&folder);
+    let said = expect(
+        command.args(["trojans", "--out", "out", "scenario.toml"]),
+        1,
+    );
+    let said = text(&said);
+    let place = |text: &str| said.find(text).unwrap_or_else(|| panic!("{text}: {said}"));
+    let found = ["found 1: 07 from client accepted at ", "found 2: c"];
+    assert!(place(found[0]) < place(found[1]), "{said}");
+    assert!(place(found[1]) < place("client client: "), "{said}");
 }

@@ -11,43 +11,56 @@ use std::cmp::Ordering;
 
 use super::summary::{Nearest, TrojanEntry, TrojanField, TrojansSummary};
 use super::{Analysis, Class};
-use crate::error::Result;
 
-/// Describes the new classes, which have the same length, and adds them to the summary.
+/// Describes a new class, and adds it to the summary. Returns whether it has Trojan messages.
 pub(super) fn describe(
     analysis: &Analysis<'_>,
     search: &mut Search,
+    class: &Class,
+    summary: &mut TrojansSummary,
+) -> bool {
+    match &class.accepted.answer {
+        Answer::Trojan(found) => {
+            let number = summary.trojans.len() + 1;
+            let certain = summary.is_certain() && found.how != How::ByValues;
+            summary.phases.found.push(class.found_after);
+            let entry = entry(analysis, search, class, &found.message);
+            summary.trojans.push(TrojanEntry {
+                number,
+                dir: format!("trojans/{number:04}"),
+                how: found.how.name().to_owned(),
+                certain,
+                ..entry
+            });
+            true
+        }
+        Answer::Undecided(reason) => {
+            summary.complete = false;
+            let place = place(&class.accepted.stack);
+            let place = place.map_or(String::new(), |at| format!("{}:{}: ", at.file, at.line));
+            summary.undecided.push(format!("{place}{reason}"));
+            false
+        }
+        Answer::None => false,
+    }
+}
+
+/// Notes the senders of all classes: classes get more of them while others are explored.
+pub(super) fn note_senders(
+    analysis: &Analysis<'_>,
     classes: &[Class],
     summary: &mut TrojansSummary,
-) -> Result<()> {
-    let described = summary.trojans.len() + summary.undecided.len();
-    for class in &classes[described..] {
-        match &class.accepted.answer {
-            Answer::Trojan(found) => {
-                let number = summary.trojans.len() + 1;
-                let certain = summary.is_certain() && found.how != How::ByValues;
-                summary.phases.found.push(class.found_after);
-                let how = found.how.name();
-                let message = found.message.clone();
-                let entry = entry(analysis, search, class, &message);
-                summary.trojans.push(TrojanEntry {
-                    number,
-                    dir: format!("trojans/{number:04}"),
-                    how: how.to_owned(),
-                    certain,
-                    ..entry
-                });
-            }
-            Answer::Undecided(reason) => {
-                summary.complete = false;
-                let place = place(&class.accepted.stack);
-                let place = place.map_or(String::new(), |at| format!("{}:{}: ", at.file, at.line));
-                summary.undecided.push(format!("{place}{reason}"));
-            }
-            Answer::None => {}
-        }
+) {
+    let is_trojan = |class: &&Class| matches!(class.accepted.answer, Answer::Trojan(_));
+    let classes = classes.iter().filter(is_trojan);
+    for (class, entry) in classes.zip(&mut summary.trojans) {
+        entry.senders = names(analysis, class);
     }
-    Ok(())
+}
+
+fn names(analysis: &Analysis<'_>, class: &Class) -> Vec<String> {
+    let senders = class.senders.iter();
+    senders.map(|one| analysis.name(*one)).collect()
 }
 
 /// Returns the place where the user's own code accepts: the innermost frame outside of the C
@@ -64,8 +77,8 @@ pub(super) fn place(stack: &[SourceFrame]) -> Option<&SourceFrame> {
 }
 
 /// Adds a class, unless another one accepts the same messages for the same reason at the same
-/// place.
-pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class) {
+/// place. Returns whether it is new.
+pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class) -> bool {
     let terms = |search: &mut Search, class: &Class| {
         let mut terms = search.stored(&class.accepted.path).unwrap_or_default();
         terms.sort();
@@ -91,7 +104,7 @@ pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class)
     });
     let Some(same) = same else {
         classes.push(class);
-        return;
+        return true;
     };
     for sender in class.senders {
         if !same.senders.contains(&sender) {
@@ -101,6 +114,7 @@ pub(super) fn merge(search: &mut Search, classes: &mut Vec<Class>, class: Class)
     if same.accepted.path != class.accepted.path && !same.also.contains(&class.accepted.path) {
         same.also.push(class.accepted.path);
     }
+    false
 }
 
 /// Returns whether two paths have the same conditions on the message and differ only in conditions
@@ -136,11 +150,7 @@ fn entry(
         number: 0,
         dir: String::new(),
         length: class.length,
-        senders: class
-            .senders
-            .iter()
-            .map(|one| analysis.name(*one))
-            .collect(),
+        senders: names(analysis, class),
         state_ns: class.sent_at.time_ns(),
         example: hex(message),
         constraint,

@@ -21,8 +21,8 @@ use everett_net::{HostIndex, StartTime};
 use everett_scenario::{Accept, FieldCount, FieldStart, MessageField, Scenario, Trojans};
 use everett_solver::SolverConfig;
 use everett_trojans::{
-    AcceptRule, Accepted, Clients, Count, Encoded, Field, Layout, Pattern, Search, SearchError,
-    SearchOptions, Server, ServerOptions, Start as FieldsStart, StoredPath,
+    AcceptRule, Accepted, Clients, Count, Encoded, Field, Layout, OnFound, Pattern, Search,
+    SearchError, SearchOptions, Server, ServerOptions, Start as FieldsStart, StoredPath,
 };
 use everett_vm::Image;
 use std::net::IpAddr;
@@ -130,6 +130,8 @@ struct Origin {
     address: IpAddr,
     /// The source port of messages.
     port: u16,
+    /// The port that the client itself sends from, if it is not ephemeral.
+    own_port: Option<u16>,
     /// Whether the client closes its streams after the message.
     closes: bool,
     /// The number of bytes that the server sends before the message.
@@ -141,24 +143,31 @@ struct Origin {
 impl Origin {
     fn of(client: HostIndex, heard: &Clients) -> Origin {
         let mut ports = heard.ports.iter();
-        let port = match (ports.next(), ports.next()) {
-            (Some(port), None) if *port < FIRST_EPHEMERAL => *port,
-            _ => SENDER_PORT,
+        let own_port = match (ports.next(), ports.next()) {
+            (Some(port), None) if *port < FIRST_EPHEMERAL => Some(*port),
+            _ => None,
         };
         let address = heard.addresses.first().copied();
         Origin {
             client,
             address: address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
-            port,
+            port: own_port.unwrap_or(SENDER_PORT),
+            own_port,
             closes: heard.closes,
             greeting: heard.greeting,
             sent_at: SentAt::Start,
         }
     }
 
-    /// Returns the same sender at another time.
+    /// Returns the same sender at another time. Beside a client, it cannot send from the client's port,
+    /// and its message must be distinguishable from those of the client.
     fn at(&self, sent_at: SentAt) -> Origin {
+        let port = match (sent_at, self.own_port) {
+            (SentAt::Start, Some(port)) => port,
+            _ => SENDER_PORT,
+        };
         Origin {
+            port,
             sent_at,
             ..self.clone()
         }
@@ -189,6 +198,19 @@ pub(crate) struct Class {
     pub(crate) also: Vec<StoredPath>,
     /// Seconds of server exploration before it was found.
     pub(crate) found_after: f64,
+}
+
+impl Class {
+    fn of(accepted: &Accepted, length: u32, origin: &Origin, found_after: f64) -> Class {
+        Class {
+            length,
+            accepted: accepted.clone(),
+            senders: vec![origin.client],
+            sent_at: origin.sent_at,
+            also: Vec::new(),
+            found_after,
+        }
+    }
 }
 
 /// Searches for messages that a server accepts and no client sends.
@@ -370,32 +392,31 @@ impl Analysis<'_> {
         let (mut classes, mut reached) = (Vec::new(), Vec::new());
         let mut has_received = false;
         for length in self.setup.least_length..=self.setup.most_length {
+            let from = summary.trojans.len();
             let solver = worlds.first().map(|world| world.2.solver.clone());
             let mut search = self.search(length, &sent.predicates, &solver.unwrap_or_default())?;
             for (origin, run, config, images) in &mut worlds {
                 set_length(config, run, origin.client, length);
-                let mut times = Vec::new();
-                let mut note = |_: &Accepted| {
-                    times.push((self.session.now() - began).as_secs_f64());
+                let mut note = |search: &mut Search, accepted: &Accepted| {
+                    let found_after = (self.session.now() - began).as_secs_f64();
+                    let class = Class::of(accepted, length, origin, found_after);
+                    if !classes::merge(search, &mut classes, class) {
+                        return;
+                    }
+                    let class = &classes[classes.len() - 1];
+                    let is_trojan = classes::describe(self, search, class, &mut summary);
+                    if let Some(entry) = summary.trojans.last().filter(|_| is_trojan && is_last) {
+                        observer.event(&Event::Trojan(entry));
+                    }
                 };
-                let (mut figures, received, mut found) =
+                let (mut figures, received) =
                     self.server((config, images), &mut search, (length, origin), &mut note)?;
-                for (class, found_after) in found.iter_mut().zip(times) {
-                    class.found_after = found_after;
-                }
                 has_received |= received;
                 figures.is_cut_off_by(cut_off.as_ref());
                 summary.note_length(figures);
-                for class in found {
-                    classes::merge(&mut search, &mut classes, class);
-                }
             }
+            classes::note_senders(self, &classes, &mut summary);
             summary.note_kept(search.kept());
-            let from = summary.trojans.len();
-            classes::describe(self, &mut search, &classes, &mut summary)?;
-            for entry in summary.trojans[from..].iter().filter(|_| is_last) {
-                observer.event(&Event::Trojan(entry));
-            }
             if is_last && summary.trojans.len() > from && self.spec.afterwards > 0 {
                 let before = self.session.now();
                 let senders = afterwards::senders(&classes, length);
@@ -531,8 +552,8 @@ impl Analysis<'_> {
         (config, images): (&ExplorerConfig, &[Image]),
         search: &mut Search,
         (length, origin): (u32, &Origin),
-        on_found: &mut dyn FnMut(&Accepted),
-    ) -> Result<(LengthFigures, bool, Vec<Class>)> {
+        on_found: OnFound<'_>,
+    ) -> Result<(LengthFigures, bool)> {
         let mut config = quiet(config);
         let options = self.server_options(length, origin)?;
         if let AcceptRule::Calls(_) = options.accept {
@@ -560,17 +581,7 @@ impl Analysis<'_> {
             explored: cut_off.is_none(),
             cut_off,
         };
-        let found = server.accepted.drain(..);
-        let found = found.map(|accepted| Class {
-            length,
-            accepted,
-            senders: vec![origin.client],
-            sent_at: origin.sent_at,
-            also: Vec::new(),
-            found_after: 0.0,
-        });
-        let found = found.collect();
-        Ok((figures, server.has_received, found))
+        Ok((figures, server.has_received))
     }
 }
 

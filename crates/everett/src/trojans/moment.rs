@@ -6,7 +6,7 @@ use everett_scenario::{StateEvent, Trojans};
 use everett_trojans::{Moment, Moments, Point};
 use std::collections::BTreeSet;
 
-use super::{Analysis, Origin, incomplete, quiet};
+use super::{Analysis, Origin, SENDER_PORT, incomplete, quiet};
 use crate::error::{Error, Result};
 use crate::explore::prepare;
 
@@ -58,18 +58,22 @@ fn point(event: &StateEvent, setup: &Trojans) -> Point {
 /// All senders of the unconstrained message, each with its time.
 pub(super) struct Senders {
     pub(super) all: Vec<Origin>,
-    /// Why there may be other times, if so.
+    /// Why the server may also be in other states, or accept the message from others, if so.
     pub(super) cut_off: Option<String>,
 }
 
 impl Analysis<'_> {
     /// Returns the senders with the times at which they send.
     pub(super) fn senders(&self, origins: &[Origin]) -> Result<Senders> {
+        let mut own_ports = origins.iter().filter_map(|origin| origin.own_port);
+        let own_port = own_ports.next().filter(|_| self.setup.has_state());
+        let other_port = own_port
+            .map(|port| format!("the message comes from port {SENDER_PORT}, not from {port}"));
         let Some((event, place)) = &self.setup.state_event else {
             let sent_at = self.setup.state_ns.map_or(SentAt::Start, SentAt::Time);
             return Ok(Senders {
                 all: origins.iter().map(|one| one.at(sent_at)).collect(),
-                cut_off: None,
+                cut_off: other_port,
             });
         };
         let (mut all, mut cut_off) = (Vec::new(), None);
@@ -85,6 +89,7 @@ impl Analysis<'_> {
         }
         let cut_off = cut_off.map(|why| format!("when its state is reached: {why}"));
         if !all.is_empty() {
+            let cut_off = cut_off.or(other_port);
             return Ok(Senders { all, cut_off });
         }
         let what = match event {

@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::native::run_begun;
 use crate::native_world::NativeWorld;
 use crate::spec::{BuildSpec, RunSpec, Sender};
+use crate::world::hosts::draw_by;
 
 /// Maximum virtual time of a run in nanoseconds; clients may send forever.
 const MOST_NS: u64 = 60_000_000_000;
@@ -97,7 +98,12 @@ fn run_client(
         }
         // In every second run, inputs that the client constrains are drawn until they satisfy it.
         let is_free = seed % 2 == 0;
-        let seen = run_begun(&world, seed, if is_free { &none } else { &begun })?;
+        let mut hosts = world.hosts.clone();
+        let clients = hosts.iter_mut().filter(|host| host.name == name);
+        // The server is in the state that was explored, so it draws the same random bytes.
+        clients.for_each(|host| draw_by(seed, client, &mut host.config.host));
+        let from = if is_free { &none } else { &begun };
+        let seen = run_begun(&world, &hosts, seed, from)?;
         summary.native_runs.runs += 1;
         let messages = match analysis.setup.is_stream {
             true => bursts(analysis, &name, &seen),

@@ -124,12 +124,32 @@ fn finding_line(finding: &TrojanFinding) -> String {
     )
 }
 
+impl TrojanEntry {
+    /// Returns the place in the server at which the message is accepted.
+    fn place(&self) -> String {
+        match self.line {
+            0 => format!("{}, {}", self.file, self.function),
+            line => format!("{}:{line}", self.file),
+        }
+    }
+
+    /// Returns a line about a class that has just been found.
+    pub(crate) fn found_text(&self) -> String {
+        format!(
+            "found {}: {} from {}{} accepted at {} ({})",
+            self.number,
+            short(&self.example),
+            self.senders.join(" or "),
+            at(self.state_ns),
+            self.place(),
+            self.why
+        )
+    }
+}
+
 fn entry_lines(entry: &TrojanEntry, with_hint: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    let place = match entry.line {
-        0 => format!("{}, {}", entry.file, entry.function),
-        line => format!("{}:{line}", entry.file),
-    };
+    let place = entry.place();
     let certain = match entry.certain {
         true => "no client sends it",
         false => "not sent by any path explored",
