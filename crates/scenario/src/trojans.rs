@@ -284,6 +284,10 @@ impl Reader<'_> {
         if let Some(node) = reject {
             let mut table = Table::new("trojans.reject".to_owned(), node.span, node, diagnostics)?;
             let reply = table.get("reply");
+            if reply.is_none() {
+                let help = "write: reply = \"^ERR\"";
+                diagnostics.help(node.span, "reject says nothing", help);
+            }
             let reply = reply.and_then(|node| self.pattern(node, diagnostics));
             table.finish(diagnostics);
             return Some(Accept::ReplyOther(reply?));
@@ -323,7 +327,12 @@ impl Reader<'_> {
             }
             Some(name)
         };
-        self.values.list(node, diagnostics, each)
+        let calls = self.values.list(node, diagnostics, each);
+        if calls.is_empty() && diagnostics.is_empty() {
+            let help = "name system calls, such as \"rename\"";
+            diagnostics.help(node.span, "there is no call that accepts", help);
+        }
+        calls
     }
 
     fn pattern(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<String> {

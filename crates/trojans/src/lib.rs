@@ -26,6 +26,7 @@ mod pin;
 mod predicate;
 mod search;
 mod server;
+mod subsume;
 
 pub use afterwards::{Afterwards, Followed, Reached};
 pub use clients::{ClientOptions, Clients};

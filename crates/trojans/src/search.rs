@@ -141,11 +141,11 @@ pub struct SearchStatistics {
     pub dropped_by_fields: u64,
 }
 
-struct Predicate {
+pub(crate) struct Predicate {
     client: String,
     bytes: Vec<ExprId>,
     conditions: Vec<ExprId>,
-    formula: Formula,
+    pub(crate) formula: Formula,
     /// For each field, the conditions on it alone.
     fields: Vec<Vec<ExprId>>,
     /// The approximate negation, with [`Negation::ByValues`].
@@ -154,14 +154,14 @@ struct Predicate {
 
 /// The search for Trojan messages of one length.
 pub struct Search {
-    arena: Arena,
+    pub(crate) arena: Arena,
     solver: Solver,
     message: Message,
     layout: Layout,
     /// The shapes of messages, which differ in their masks.
     shapes: Rc<Vec<Shape>>,
     fields: Vec<std::ops::Range<usize>>,
-    predicates: Vec<Predicate>,
+    pub(crate) predicates: Vec<Predicate>,
     options: SearchOptions,
     statistics: SearchStatistics,
     /// For each path, the predicates that it does not contradict.
@@ -215,6 +215,9 @@ impl Search {
             if encoded.length == length {
                 search.add(number, encoded, &mut known)?;
             }
+        }
+        if options.negation == Negation::Exact {
+            search.drop_subsumed();
         }
         Ok(search)
     }
@@ -380,7 +383,7 @@ impl Search {
     }
 
     /// Looks for a model of all conditions.
-    fn solve(&mut self, conditions: &[ExprId]) -> Verdict {
+    pub(crate) fn solve(&mut self, conditions: &[ExprId]) -> Verdict {
         self.solve_from(&mut Constraints::new(), Model::new(), conditions)
     }
 

@@ -3,6 +3,7 @@
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,8 +11,13 @@ const PROGRAMS: [&str; 3] = ["server", "server-fixed", "client"];
 
 /// Copies an example with its programs.
 fn example(name: &str, programs: &[&str]) -> PathBuf {
+    example_with(name, name, programs, &[])
+}
+
+/// Copies an example with its programs, which are built with these flags.
+fn example_with(test: &str, name: &str, programs: &[&str], flags: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folder = folder(&format!("trojans_{name}"));
+    let folder = folder(&format!("trojans_{test}"));
     for entry in fs::read_dir(root.join("examples").join(name)).expect("an example") {
         let path = entry.expect("an entry").path();
         fs::copy(&path, folder.join(path.file_name().expect("a name"))).expect("a copy");
@@ -19,7 +25,8 @@ fn example(name: &str, programs: &[&str]) -> PathBuf {
     for program in programs {
         let mut command = everett(&folder);
         let source = format!("{program}.c");
-        expect(command.args(["cc", "-O1", "-o", program, &source]), 0);
+        let command = command.args(["cc", "-O1", "-o", program, &source]);
+        expect(command.args(flags), 0);
     }
     folder
 }
@@ -94,13 +101,11 @@ fn a_read_with_a_negative_address_is_all_there_is() {
     assert!(trojans(&fixed).is_empty() && fixed["complete"] == true);
 }
 
-#[test]
-fn all_mismatched_lengths_of_fsp_are_found_and_confirmed() {
-    let folder = example("fsp", &PROGRAMS);
-    let summary = analysed(&folder, &["scenario.toml"], 1);
-    assert_eq!(summary["complete"], true);
-    let mut mismatched = std::collections::BTreeSet::new();
-    for class in trojans(&summary) {
+/// Returns command, said and real length of the classes of FSP with a wrong length. All others have a
+/// `*`.
+fn mismatched(summary: &Value) -> BTreeSet<(u8, usize, usize)> {
+    let mut mismatched = BTreeSet::new();
+    for class in trojans(summary) {
         assert_eq!(
             (&class["certain"], &class["confirmed"]),
             (&true.into(), &"confirmed".into())
@@ -120,6 +125,27 @@ fn all_mismatched_lengths_of_fsp_are_found_and_confirmed() {
             );
         }
     }
+    mismatched
+}
+
+/// With the annotations of the literature instead of computed checksums.
+#[test]
+fn all_mismatched_lengths_of_fsp_are_found_with_annotations() {
+    let folder = example_with("fsp_annotated", "fsp", &PROGRAMS, &["-DANNOTATED"]);
+    let summary = analysed(&folder, &["scenario.toml"], 1);
+    assert_eq!(summary["complete"], true);
+    let classes = (mismatched(&summary).len(), trojans(&summary).len());
+    assert_eq!(classes, (80, 108));
+    let fixed = analysed(&folder, &["fixed.toml"], 0);
+    assert!(trojans(&fixed).is_empty() && fixed["complete"] == true);
+}
+
+#[test]
+fn all_mismatched_lengths_of_fsp_are_found_and_confirmed() {
+    let folder = example("fsp", &PROGRAMS);
+    let summary = analysed(&folder, &["scenario.toml"], 1);
+    assert_eq!(summary["complete"], true);
+    let mismatched = mismatched(&summary);
     assert_eq!((mismatched.len(), trojans(&summary).len()), (80, 108));
     contains(&folder, "4300000000000002000000006162 00", "no", 1);
     // After the server is fixed, the messages must be rejected.
@@ -461,6 +487,9 @@ fn what_cannot_be_analysed_is_said() {
         &["trojans.accept={ calls = [\"nonsense\"] }"],
         "is not a system call",
     );
+    let none = "trojans.accept={ calls = [] }";
+    wrong(&[none], "there is no call that accepts");
+    wrong(&["trojans.reject={}"], "reject says nothing");
     wrong(
         &["trojans.accept={ reply = \"a**\" }"],
         "cannot be used here",

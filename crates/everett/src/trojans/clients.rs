@@ -64,6 +64,7 @@ impl Client<'_> {
         ClientFigures {
             name,
             raised: (self.factor > 1).then_some(self.factor),
+            paths: self.explorer.statistics().forks + 1,
             messages: self.heard.messages,
             predicates: self.heard.sent.len() + pinned,
             pinned: (pinned > 0).then_some(pinned),

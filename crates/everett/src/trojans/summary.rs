@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 pub struct ClientFigures {
     /// Its name.
     pub name: String,
+    /// The number of paths on which it was explored, with those of the server that answers it.
+    #[serde(default)]
+    pub paths: u64,
     /// The number of messages over all paths.
     pub messages: u64,
     /// The number of distinct messages, as terms over the inputs.

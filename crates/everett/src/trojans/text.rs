@@ -15,11 +15,12 @@ impl TrojansSummary {
                 Some(why) => format!("cut off ({why})"),
             };
             let (name, predicates) = (&client.name, client.predicates);
+            let paths = counted(client.paths, "path");
             let raised = client.raised.map_or(String::new(), |factor| {
                 format!(" with {factor} times its limits, to refute classes")
             });
             lines.push(format!(
-                "client {name}: {predicates} kinds of messages, {end}{raised}"
+                "client {name}: {predicates} kinds of messages on {paths}, {end}{raised}"
             ));
             if !client.depends_on.is_empty() {
                 let values = client.depends_on.join(", ");
