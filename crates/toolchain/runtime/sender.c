@@ -3,8 +3,8 @@
  * sender idle
  * sender udp|tcp ADDRESS PORT LENGTH SOURCE-PORT open|close TIME-NS GREETING
  *
- * The message is an input, so it stands for all messages. It is sent when the monotonic clock shows TIME-NS, or never if
- * that is negative. An answer is a finding: no client could have got it.
+ * The message is an input, so it stands for all messages. It is sent when the monotonic clock shows TIME-NS, or never
+ * if that is negative. An answer is a finding: no client could have got it.
  * GREETING bytes come from the server before it is sent anything; they are no answer. */
 #include <arpa/inet.h>
 #include <everett.h>
