@@ -85,15 +85,11 @@ pub const FAMILIES: &[&[Row]] = &[
     time::ROWS,
 ];
 
-/// One more than the highest number.
-pub const NUMBERS: usize = 471;
-
-static BY_NUMBER: LazyLock<[Option<&'static Row>; NUMBERS]> = LazyLock::new(|| {
-    let mut table = [None; NUMBERS];
+static BY_NUMBER: LazyLock<Vec<Option<&'static Row>>> = LazyLock::new(|| {
+    let highest = rows().map(|row| row.number as usize).max();
+    let mut table = vec![None; highest.map_or(0, |highest| highest + 1)];
     for row in rows() {
-        if let Some(entry) = table.get_mut(row.number as usize) {
-            *entry = Some(row);
-        }
+        table[row.number as usize] = Some(row);
     }
     table
 });
