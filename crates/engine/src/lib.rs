@@ -46,7 +46,7 @@ pub use finding::{
     Finding, FindingIndex, FindingKey, HostStatus, PathEnd, PathEnding, SavedFiles, ShownValue,
     Unsupported, WorldFinding,
 };
-pub use mapping::{Dstate, DstateId, MAPPINGS, MemberId, Table, UnknownMapping};
+pub use mapping::{Dstate, DstateId, MAPPINGS, MappingRow, MemberId, Table, UnknownMapping};
 pub use memory::MemoryAccount;
 pub use observe::{Keep, StateView};
 pub use pair::Difference;

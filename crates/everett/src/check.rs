@@ -86,11 +86,7 @@ pub(crate) fn searcher(name: &str) -> Checked {
 
 /// Checks the name of a state mapping.
 pub(crate) fn mapping(name: &str) -> Checked {
-    known(
-        "state mapping",
-        name,
-        MAPPINGS.iter().map(|(name, _)| *name),
-    )
+    known("state mapping", name, MAPPINGS.iter().map(|row| row.name))
 }
 
 /// Checks that a name is one of the existing names.

@@ -1,7 +1,7 @@
 //! `explore` and `resume`: explore the paths of a program or the worlds of a scenario. Owns a
 //! search from its spec to its summary; must not know how results are displayed.
 
-use everett_engine::{Explorer, ExplorerConfig, Start, Stopped};
+use everett_engine::{Explorer, ExplorerConfig, MAPPINGS, Start, Stopped};
 use everett_linux::Boot;
 use everett_report::Folder;
 use everett_report::counted;
@@ -248,10 +248,12 @@ fn search_with(
     close(recorder, (config, explorer, images), folder, end)
 }
 
-/// Returns whether worlds share states. Under COB, each world has its own.
+/// Returns whether worlds share states. Under some mappings, each world has its own.
 fn shares_states(config: &ExplorerConfig) -> bool {
-    let world = config.world.as_ref();
-    world.is_some_and(|world| world.mapping != "cob")
+    config.world.as_ref().is_some_and(|world| {
+        let mut rows = MAPPINGS.iter();
+        !rows.any(|row| row.name == world.mapping && row.separates_worlds)
+    })
 }
 
 /// How a search ended.

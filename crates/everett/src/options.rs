@@ -587,7 +587,7 @@ pub const OPTIONS: &[RunOption] = &[
             "Scenarios only: the state mapping, which tracks the states of different hosts that form worlds: \
              {names}.",
         )
-        .names(|| MAPPINGS.iter().map(|(name, _)| (*name).to_owned()).collect())
+        .names(|| MAPPINGS.iter().map(|row| row.name.to_owned()).collect())
         .default("sds")
         .key("search", "mapping", OptionKind::Text),
     maybe!("orders", orders, "N", number)

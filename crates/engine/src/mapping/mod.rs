@@ -84,22 +84,40 @@ pub trait Mapping {
     }
 }
 
-/// The name of a mapping and its constructor.
-type Entry = (&'static str, fn() -> Box<dyn Mapping>);
+/// A mapping of the table.
+pub struct MappingRow {
+    /// The name of the mapping.
+    pub name: &'static str,
+    /// Whether each world has its own states. Several workers then explore no state twice.
+    pub separates_worlds: bool,
+    make: fn() -> Box<dyn Mapping>,
+}
 
 /// All mappings, the default first.
-pub const MAPPINGS: &[Entry] = &[
-    ("sds", || Box::new(super_dstates::SuperDstates)),
-    ("cow", || Box::new(copy_on_write::CopyOnWrite)),
-    ("cob", || Box::new(copy_on_branch::CopyOnBranch)),
+pub const MAPPINGS: &[MappingRow] = &[
+    MappingRow {
+        name: "sds",
+        separates_worlds: false,
+        make: || Box::new(super_dstates::SuperDstates),
+    },
+    MappingRow {
+        name: "cow",
+        separates_worlds: false,
+        make: || Box::new(copy_on_write::CopyOnWrite),
+    },
+    MappingRow {
+        name: "cob",
+        separates_worlds: true,
+        make: || Box::new(copy_on_branch::CopyOnBranch),
+    },
 ];
 
 /// Returns the mapping of this name.
 pub fn mapping(name: &str) -> Result<Box<dyn Mapping>, UnknownMapping> {
-    let found = MAPPINGS.iter().find(|(known, _)| *known == name);
+    let found = MAPPINGS.iter().find(|row| row.name == name);
     found.map_or_else(
         || Err(UnknownMapping(name.to_owned())),
-        |(_, make)| Ok(make()),
+        |row| Ok((row.make)()),
     )
 }
 
@@ -109,7 +127,7 @@ pub struct UnknownMapping(String);
 
 impl fmt::Display for UnknownMapping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = MAPPINGS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = MAPPINGS.iter().map(|row| row.name).collect();
         write!(
             f,
             "there is no state mapping `{}`; there are {}",
