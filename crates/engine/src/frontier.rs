@@ -95,7 +95,7 @@ pub struct StateInfo {
 }
 
 /// The entry of a state.
-struct Entry {
+struct FrontierEntry {
     /// Where the state is.
     stored: Stored,
     /// The leaf of the state in the tree of forks.
@@ -124,7 +124,7 @@ const LEAF: u32 = u32::MAX - 1;
 
 /// The states that are still to be explored.
 pub struct Frontier {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<FrontierEntry>>,
     free_entries: Vec<u32>,
     /// Whether ids of removed states are reused. In worlds they are not, because a smaller id means
     /// an older state.
@@ -207,7 +207,7 @@ impl Frontier {
             self.spilled += 1;
         }
         let weight = stored_weight(&stored).unwrap_or_default();
-        let entry = Some(Entry {
+        let entry = Some(FrontierEntry {
             stored,
             leaf,
             info,
@@ -316,11 +316,11 @@ impl Frontier {
         id
     }
 
-    fn entry(&self, id: StateId) -> Option<&Entry> {
+    fn entry(&self, id: StateId) -> Option<&FrontierEntry> {
         self.entries.get(id.0 as usize)?.as_ref()
     }
 
-    fn entry_mut(&mut self, id: StateId) -> Option<&mut Entry> {
+    fn entry_mut(&mut self, id: StateId) -> Option<&mut FrontierEntry> {
         self.entries.get_mut(id.0 as usize)?.as_mut()
     }
 

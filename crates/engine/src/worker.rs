@@ -192,7 +192,7 @@ impl<'a> Worker<'a> {
 const MOST_FRAMES: usize = 16;
 
 /// The location of a finding.
-pub struct Place {
+pub struct FindingLocation {
     /// The stack, innermost frame first.
     stack: Vec<SourceFrame>,
     /// Where the memory concerned was allocated.
@@ -203,7 +203,7 @@ pub struct Place {
     is_out_of_memory: bool,
 }
 
-impl Place {
+impl FindingLocation {
     /// Returns the key that identifies the finding among others.
     pub fn key(&self, bug: &Bug) -> FindingKey {
         let kind = bug.kind.name().to_owned();
@@ -289,7 +289,7 @@ impl Worker<'_> {
     }
 
     /// Returns the location of a finding.
-    pub fn place_of(&self, state: &State, bug: &Bug) -> Place {
+    pub fn place_of(&self, state: &State, bug: &Bug) -> FindingLocation {
         let sites = state.host.as_ref().map_or_else(Vec::new, Host::stack);
         let allocated = self.stack_of(bug.allocated);
         // For a leak, the location of the allocation matters, not that of the exit.
@@ -309,7 +309,7 @@ impl Worker<'_> {
             Some(reason) => format!("{} ({reason})", bug.message),
             None => bug.message.clone(),
         };
-        Place {
+        FindingLocation {
             stack,
             allocated,
             message,
@@ -329,7 +329,7 @@ impl Worker<'_> {
         &self,
         state: &State,
         bug: &Bug,
-        place: Place,
+        place: FindingLocation,
         trace: Trace,
         output: [Vec<u8>; 2],
     ) -> Finding {

@@ -87,13 +87,13 @@ impl<B> DiskEntry<B> {
 }
 
 /// A path, and its mount point in the guest.
-type Place = (Vec<u8>, Option<Vec<u8>>);
+type MountedPath = (Vec<u8>, Option<Vec<u8>>);
 
 /// The disk of this machine, with a record of all accesses.
 pub(crate) struct Recording {
     /// The folder of the scenario file. Paths below it are recorded relative to it.
     folder: PathBuf,
-    seen: RefCell<BTreeMap<Place, DiskContents<Vec<u8>>>>,
+    seen: RefCell<BTreeMap<MountedPath, DiskContents<Vec<u8>>>>,
 }
 
 impl Recording {

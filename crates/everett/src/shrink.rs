@@ -214,7 +214,7 @@ impl Cost {
 }
 
 /// A position in a trace: the host, the index of an input or choice, and the byte of the input.
-type Place = (String, usize, usize);
+type TracePosition = (String, usize, usize);
 
 /// The budget of shrinking.
 pub(crate) struct ShrinkBudget {
@@ -325,8 +325,8 @@ impl Shrinker<'_> {
     /// Returns the best trace with some inputs and choices changed.
     fn changed<'p>(
         &self,
-        places: impl IntoIterator<Item = &'p Place>,
-        change: impl Fn(&mut Parts, &Place),
+        places: impl IntoIterator<Item = &'p TracePosition>,
+        change: impl Fn(&mut Parts, &TracePosition),
     ) -> WorldTrace {
         let mut trace = self.best.trace.clone();
         let mut all: BTreeMap<&str, Parts> = BTreeMap::new();
@@ -362,8 +362,8 @@ impl Shrinker<'_> {
     /// Applies a change to as many positions as possible, in groups of decreasing size.
     fn reduce(
         &mut self,
-        places: fn(&WorldTrace) -> Vec<Place>,
-        change: impl Fn(&mut Parts, &Place),
+        places: fn(&WorldTrace) -> Vec<TracePosition>,
+        change: impl Fn(&mut Parts, &TracePosition),
     ) -> Result<bool> {
         let mut better = false;
         let mut size = places(&self.best.trace).len();
@@ -439,7 +439,12 @@ impl Shrinker<'_> {
 
     /// Searches for the smallest value that reaches the goal, by bisection: assumes that all larger
     /// values do, too.
-    fn lower(&mut self, value: u64, place: &Place, set: impl Fn(&mut Parts, u64)) -> Result<bool> {
+    fn lower(
+        &mut self,
+        value: u64,
+        place: &TracePosition,
+        set: impl Fn(&mut Parts, u64),
+    ) -> Result<bool> {
         let (mut refused, mut good) = (0, value);
         while good - refused > 1 && !self.is_spent() {
             // Try 1 first, since it is likely to succeed.
@@ -485,13 +490,13 @@ impl Parts {
         }
     }
 
-    fn byte(&mut self, (_, input, at): &Place) -> &mut u8 {
+    fn byte(&mut self, (_, input, at): &TracePosition) -> &mut u8 {
         &mut self.inputs[*input].bytes[*at]
     }
 }
 
 /// Returns the positions of choices that are not the default.
-fn deviations(trace: &WorldTrace) -> Vec<Place> {
+fn deviations(trace: &WorldTrace) -> Vec<TracePosition> {
     let mut places = Vec::new();
     for (name, host) in &trace.hosts {
         let choices = host.choices.iter().enumerate();
@@ -502,7 +507,7 @@ fn deviations(trace: &WorldTrace) -> Vec<Place> {
 }
 
 /// Returns the positions of the input bytes that satisfy a predicate.
-fn bytes_where(trace: &WorldTrace, wanted: impl Fn(&TraceInput, u8) -> bool) -> Vec<Place> {
+fn bytes_where(trace: &WorldTrace, wanted: impl Fn(&TraceInput, u8) -> bool) -> Vec<TracePosition> {
     let mut places = Vec::new();
     for (name, host) in &trace.hosts {
         for (number, input) in host.inputs.iter().enumerate() {
@@ -514,18 +519,18 @@ fn bytes_where(trace: &WorldTrace, wanted: impl Fn(&TraceInput, u8) -> bool) -> 
     places
 }
 
-fn nonzero(trace: &WorldTrace) -> Vec<Place> {
+fn nonzero(trace: &WorldTrace) -> Vec<TracePosition> {
     bytes_where(trace, |_, byte| byte != 0)
 }
 
-fn unprintable(trace: &WorldTrace) -> Vec<Place> {
+fn unprintable(trace: &WorldTrace) -> Vec<TracePosition> {
     bytes_where(trace, |input, byte| {
         byte != 0 && !is_printable(byte) && !is_number(input)
     })
 }
 
 /// Returns the positions and values of numbers and of non-printable bytes.
-fn numbers(trace: &WorldTrace) -> Vec<(Place, u64)> {
+fn numbers(trace: &WorldTrace) -> Vec<(TracePosition, u64)> {
     let mut all = Vec::new();
     for (name, host) in &trace.hosts {
         for (at, input) in host.inputs.iter().enumerate() {

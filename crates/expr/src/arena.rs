@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 /// The terms of one worker. Equal terms have equal ids.
 pub struct Arena {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<ArenaEntry>,
     pub(crate) facts: Vec<Facts>,
     /// The number of rules that simplifying each term takes, where the result is known to be the
     /// term itself.
@@ -91,7 +91,7 @@ impl WideTable {
 
 /// One term: 32 bytes, so that a look-up touches one cache line besides the table.
 #[derive(Copy, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct ArenaEntry {
     pub(crate) node: Node,
     /// A digest of the node and the width, by content.
     pub(crate) digest: u64,
@@ -106,10 +106,10 @@ pub(crate) struct Entry {
 /// All terms are narrower than this, like LLVM's integers.
 const WIDTH_LIMIT: u32 = 1 << 24;
 
-impl Entry {
-    fn new(node: Node, width: u32, hash: u32, content: Content) -> Entry {
+impl ArenaEntry {
+    fn new(node: Node, width: u32, hash: u32, content: Content) -> ArenaEntry {
         assert!(width < WIDTH_LIMIT, "a term of too many bits");
-        Entry {
+        ArenaEntry {
             node,
             digest: content.digest,
             width_and_height: width | u32::from(content.height) << 24,
@@ -364,7 +364,7 @@ impl Arena {
 
     /// Returns the approximate memory use.
     pub fn memory_bytes(&self) -> usize {
-        let entry = size_of::<Entry>() + size_of::<Facts>() + size_of::<u16>();
+        let entry = size_of::<ArenaEntry>() + size_of::<Facts>() + size_of::<u16>();
         self.entries.capacity() * entry
             + (self.slots.capacity() + self.free.capacity()) * size_of::<u32>()
             + self.wide.memory_bytes()
@@ -488,7 +488,7 @@ impl Arena {
         {
             return self.constant(width, bits);
         }
-        let entry = Entry::new(node, width, hash, content);
+        let entry = ArenaEntry::new(node, width, hash, content);
         let index = match self.free.pop() {
             Some(index) => {
                 let index = index as usize;

@@ -12,7 +12,7 @@ use crate::results::{Isolation, Outcome};
 
 /// The result of a scenario.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct JournalEntry {
     /// The position of the scenario in the space.
     pub position: u64,
     /// How it ended.
@@ -55,7 +55,7 @@ pub(crate) struct Head {
 pub(crate) struct Journal {
     file: File,
     /// The results learned earlier, in order.
-    pub known: Vec<Entry>,
+    pub known: Vec<JournalEntry>,
 }
 
 impl Journal {
@@ -111,7 +111,7 @@ impl Journal {
     }
 
     /// Appends a result.
-    pub(crate) fn add(&mut self, entry: &Entry) -> Result<()> {
+    pub(crate) fn add(&mut self, entry: &JournalEntry) -> Result<()> {
         self.line(entry, Path::new("journal.jsonl"))
     }
 }
@@ -128,9 +128,9 @@ mod tests {
             seed: 1,
             digest: 2,
         };
-        let entry = Entry {
+        let entry = JournalEntry {
             position: 7,
-            ..Entry::default()
+            ..JournalEntry::default()
         };
         Journal::open(folder.path(), &head)
             .unwrap()

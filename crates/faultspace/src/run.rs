@@ -16,7 +16,7 @@ use crate::config::SearchFile;
 use crate::error::{Error, Result};
 use crate::explore::explore;
 use crate::impact::{Measured, measure, relevance};
-use crate::journal::{Entry, Head, Journal};
+use crate::journal::{Head, Journal, JournalEntry};
 use crate::manager::{Seen, digest};
 use crate::numbers::Numbers;
 use crate::regression;
@@ -426,7 +426,7 @@ impl<'s> Explorer<'s> {
     }
 
     /// Learns a result from the journal.
-    fn again(&mut self, entry: Entry, point: &Point) -> Result<()> {
+    fn again(&mut self, entry: JournalEntry, point: &Point) -> Result<()> {
         if entry.position != self.space.position(point) {
             return Err(Error::Usage(format!(
                 "{} does not belong to this search; choose another `out`",
@@ -450,11 +450,11 @@ impl<'s> Explorer<'s> {
                 self.entry(position, &scenario, seen, without)
             }
             // A manager that dies costs only its test; all other errors end the search.
-            Err(Error::Manager(why)) => Entry {
+            Err(Error::Manager(why)) => JournalEntry {
                 position,
                 outcome: Outcome::Error,
                 why: vec![why.clone()],
-                ..Entry::default()
+                ..JournalEntry::default()
             },
             Err(_) => return seen.map(drop),
         };
@@ -471,7 +471,13 @@ impl<'s> Explorer<'s> {
     }
 
     /// Returns the result of a run.
-    fn entry(&self, position: u64, scenario: &Scenario, seen: &Seen, without: &Seen) -> Entry {
+    fn entry(
+        &self,
+        position: u64,
+        scenario: &Scenario,
+        seen: &Seen,
+        without: &Seen,
+    ) -> JournalEntry {
         let mut measured = measure(&self.config.impact, seen, Some(without), &self.covered);
         let failing = Some(without).filter(|without| !without.test.is_success());
         if let Some(failing) = failing {
@@ -496,7 +502,7 @@ impl<'s> Explorer<'s> {
                 .collect()
         });
         let crash = seen.crashes.first().map(|crash| crash.stack.clone());
-        Entry {
+        JournalEntry {
             position,
             outcome: measured.outcome,
             repeatable: measured.repeatable,
@@ -517,7 +523,7 @@ impl<'s> Explorer<'s> {
     }
 
     /// Learns a result: assigns its cluster, and gives its fitness to the search.
-    fn learn(&mut self, entry: Entry, point: &Point) {
+    fn learn(&mut self, entry: JournalEntry, point: &Point) {
         let scenario = self.space.scenario(point);
         let relevance = relevance(&self.config.relevance, &scenario);
         let settings = &self.config.guided;

@@ -11,7 +11,7 @@ use crate::tracee::{Tracee, kill_all_tracees};
 
 /// The namespaces in which a process is spawned.
 #[derive(Copy, Clone)]
-pub enum Place<'n> {
+pub enum SpawnNamespace<'n> {
     /// Everett's own namespaces.
     Here,
     /// A new PID namespace, of which it is the first process.
@@ -40,7 +40,7 @@ impl Namespace {
     }
 
     fn make(channel: &OwnedFd, kind: SandboxKind, with_user: bool) -> io::Result<Namespace> {
-        let first = Tracee::spawn(channel, kind, Place::New { with_user })?;
+        let first = Tracee::spawn(channel, kind, SpawnNamespace::New { with_user })?;
         let process = first.process;
         let open = |name: &str| File::open(format!("/proc/{process}/ns/{name}"));
         let opened = (open("pid"), with_user.then(|| open("user")).transpose());
@@ -76,16 +76,16 @@ pub enum Entrance {
     Join(Option<RawFd>, RawFd),
 }
 
-impl Place<'_> {
+impl SpawnNamespace<'_> {
     /// Returns the action by which a process enters these namespaces.
     pub fn entrance(&self) -> Entrance {
         match self {
-            Place::Here => Entrance::Stay,
-            Place::New { with_user: false } => Entrance::Make(libc::CLONE_NEWPID),
-            Place::New { with_user: true } => {
+            SpawnNamespace::Here => Entrance::Stay,
+            SpawnNamespace::New { with_user: false } => Entrance::Make(libc::CLONE_NEWPID),
+            SpawnNamespace::New { with_user: true } => {
                 Entrance::Make(libc::CLONE_NEWPID | libc::CLONE_NEWUSER)
             }
-            Place::Inside(namespace) => {
+            SpawnNamespace::Inside(namespace) => {
                 let user = namespace.user.as_ref().map(AsRawFd::as_raw_fd);
                 Entrance::Join(user, namespace.pid.as_raw_fd())
             }

@@ -39,7 +39,7 @@ pub enum LayoutError {
 }
 
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
-type Entry<'a> = DebuggingInformationEntry<Bytes<'a>>;
+type DebugEntry<'a> = DebuggingInformationEntry<Bytes<'a>>;
 
 /// Returns the members of a struct of a program: `struct NAME`, or the NAME of a struct or a
 /// typedef.
@@ -75,7 +75,7 @@ const MOST_NESTED: usize = 64;
 const MOST_MEMBERS: usize = 10_000;
 
 /// The position of an entry: the index of its unit, and the offset in that unit.
-type Place = (usize, UnitOffset);
+type EntryPosition = (usize, UnitOffset);
 
 /// A reader of types. Linked bitcode has entries that refer to those of other units.
 struct Reader<'u, 'a> {
@@ -92,12 +92,12 @@ impl<'u, 'a> Reader<'u, 'a> {
         Ok(Reader { dwarf, units })
     }
 
-    fn entry(&self, (unit, at): Place) -> Result<Entry<'a>, gimli::Error> {
+    fn entry(&self, (unit, at): EntryPosition) -> Result<DebugEntry<'a>, gimli::Error> {
         self.units[unit].entry(at)
     }
 
     /// Returns a struct of this name with members, also behind a typedef.
-    fn find(&self, wanted: &str) -> Result<Option<Place>, gimli::Error> {
+    fn find(&self, wanted: &str) -> Result<Option<EntryPosition>, gimli::Error> {
         for (unit, entries) in self.units.iter().enumerate() {
             let mut entries = entries.entries();
             while let Some(entry) = entries.next_dfs()? {
@@ -116,7 +116,7 @@ impl<'u, 'a> Reader<'u, 'a> {
         Ok(None)
     }
 
-    fn name(&self, unit: usize, entry: &Entry<'a>) -> Result<Option<String>, gimli::Error> {
+    fn name(&self, unit: usize, entry: &DebugEntry<'a>) -> Result<Option<String>, gimli::Error> {
         let Some(value) = entry.attr_value(dw::DW_AT_name) else {
             return Ok(None);
         };
@@ -124,12 +124,12 @@ impl<'u, 'a> Reader<'u, 'a> {
         Ok(Some(text.to_string_lossy().into_owned()))
     }
 
-    fn number(entry: &Entry<'a>, name: gimli::DwAt) -> Option<u64> {
+    fn number(entry: &DebugEntry<'a>, name: gimli::DwAt) -> Option<u64> {
         entry.attr_value(name)?.udata_value()
     }
 
     /// Returns the type of an entry.
-    fn type_of(&self, unit: usize, entry: &Entry<'a>) -> Option<Place> {
+    fn type_of(&self, unit: usize, entry: &DebugEntry<'a>) -> Option<EntryPosition> {
         match entry.attr_value(dw::DW_AT_type)? {
             AttributeValue::UnitRef(at) => Some((unit, at)),
             AttributeValue::DebugInfoRef(at) => {
@@ -141,7 +141,10 @@ impl<'u, 'a> Reader<'u, 'a> {
     }
 
     /// Returns the type behind typedefs and qualifiers.
-    fn resolve(&self, mut place: Place) -> Result<Option<(Place, DwTag)>, gimli::Error> {
+    fn resolve(
+        &self,
+        mut place: EntryPosition,
+    ) -> Result<Option<(EntryPosition, DwTag)>, gimli::Error> {
         for _ in 0..MOST_NESTED {
             let entry = self.entry(place)?;
             match entry.tag() {
@@ -159,7 +162,7 @@ impl<'u, 'a> Reader<'u, 'a> {
     }
 
     /// Returns the size of a type in bytes; `None` if it is not declared.
-    fn size(&self, place: Place, depth: usize) -> Result<Option<u64>, gimli::Error> {
+    fn size(&self, place: EntryPosition, depth: usize) -> Result<Option<u64>, gimli::Error> {
         let Some((place, tag)) = self.resolve(place)? else {
             return Ok(None);
         };
@@ -190,7 +193,7 @@ impl<'u, 'a> Reader<'u, 'a> {
     /// layout in bytes, if there is one.
     fn members(
         &self,
-        (unit, at): Place,
+        (unit, at): EntryPosition,
         prefix: &str,
         base: u64,
         depth: usize,

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use crate::call_numbers::CLONE;
 use crate::channel::Channel;
 use crate::gate;
-use crate::namespace::{Namespace, Place};
+use crate::namespace::{Namespace, SpawnNamespace};
 use crate::sandbox::{self, SandboxKind};
 use crate::tracee::{Tracee, kill_all_tracees};
 
@@ -75,12 +75,12 @@ impl Zygote {
         let end = channel.process_end();
         let namespace = Namespace::new(end, kind);
         let spawned = match &namespace {
-            Some(namespace) => Tracee::spawn(end, kind, Place::Inside(namespace)),
+            Some(namespace) => Tracee::spawn(end, kind, SpawnNamespace::Inside(namespace)),
             None => Err(io::ErrorKind::Unsupported.into()),
         };
         let namespace = namespace.filter(|_| spawned.is_ok());
         let mut zygote = Zygote {
-            template: Some(spawned.or_else(|_| Tracee::spawn(end, kind, Place::Here))?),
+            template: Some(spawned.or_else(|_| Tracee::spawn(end, kind, SpawnNamespace::Here))?),
             channel,
             _namespace: namespace,
         };

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::instance::{Instance, Listener};
 use crate::process::Process;
-use crate::recording::{Entry, Journal, Recording, RecordingError, note, read};
+use crate::recording::{Journal, Recording, RecordingEntry, RecordingError, note, read};
 use crate::setup::{LiveSetup, Mode, Where};
 
 /// Counters of a peer.
@@ -308,7 +308,7 @@ impl Pool {
         &self,
         live: &mut Live,
         at: usize,
-        way: &[Arc<Entry>],
+        way: &[Arc<RecordingEntry>],
         length: usize,
     ) -> Result<(), String> {
         let any_order = self.setup.any_order;

@@ -43,7 +43,7 @@ struct Line {
 }
 
 /// A question with its answer.
-pub struct Entry {
+pub struct RecordingEntry {
     /// The digest of the question.
     pub id: u128,
     /// The position of the peer before the question.
@@ -122,7 +122,7 @@ fn open_whole(path: &Path) -> io::Result<File> {
 #[derive(Default)]
 pub struct Recording {
     /// Answers by question.
-    entries: HashMap<u128, Arc<Entry>>,
+    entries: HashMap<u128, Arc<RecordingEntry>>,
     /// The question whose answer led to each position.
     leads: HashMap<u128, u128>,
     /// Size of the recording in bytes.
@@ -131,7 +131,7 @@ pub struct Recording {
 
 impl Recording {
     /// Returns the answer to a question.
-    pub fn get(&self, id: u128) -> Option<&Arc<Entry>> {
+    pub fn get(&self, id: u128) -> Option<&Arc<RecordingEntry>> {
         self.entries.get(&id)
     }
 
@@ -151,7 +151,7 @@ impl Recording {
         self.bytes += (events.len() + answer.len()) as u64;
         self.leads.insert(position_after(id, answer), id);
         let answer = answer.clone();
-        let entry = Entry {
+        let entry = RecordingEntry {
             id,
             after,
             acts,
@@ -163,15 +163,15 @@ impl Recording {
     }
 
     /// Returns all answers, in the order of their questions' digests.
-    pub fn in_order(&self) -> impl Iterator<Item = (u128, &Entry)> {
-        let mut all: Vec<&Arc<Entry>> = self.entries.values().collect();
+    pub fn in_order(&self) -> impl Iterator<Item = (u128, &RecordingEntry)> {
+        let mut all: Vec<&Arc<RecordingEntry>> = self.entries.values().collect();
         all.sort_by_key(|entry| entry.id);
         all.into_iter().map(|entry| (entry.id, &**entry))
     }
 
     /// Returns the answers that lead from the start to a position; `None` if the position is
     /// unknown.
-    pub fn way_to(&self, position: u128) -> Option<Vec<Arc<Entry>>> {
+    pub fn way_to(&self, position: u128) -> Option<Vec<Arc<RecordingEntry>>> {
         let mut way = Vec::new();
         let mut at = position;
         while at != 0 {

@@ -32,7 +32,7 @@ pub use model::{
 pub use options::{OptionKey, OptionKind, OptionSetting, OptionValue};
 pub use read::{load, parse};
 pub use show::show;
-pub use source::{Place, Problem, Problems, nearest};
+pub use source::{Problem, Problems, ScenarioLocation, nearest};
 pub use units::{bytes, duration_ns};
 
 use std::path::Path;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use everett_net::{Faults, HostIndex, StartTime, Topology};
 
 use crate::options::OptionSetting;
-use crate::source::Place;
+use crate::source::ScenarioLocation;
 
 /// A scenario: a world to explore.
 #[derive(Clone, PartialEq, Debug)]
@@ -59,7 +59,7 @@ pub struct Trojans {
     /// Virtual time at which the message is sent; `None` for the start of the first client.
     pub state_ns: Option<u64>,
     /// The event at which the message is sent, instead of a time.
-    pub state_event: Option<(StateEvent, Place)>,
+    pub state_event: Option<(StateEvent, ScenarioLocation)>,
     /// Functions that are replaced in all programs.
     pub replace: Vec<ReplacedFunction>,
 }
@@ -90,7 +90,7 @@ pub struct ReplacedFunction {
     /// The greatest number.
     pub high: i64,
     /// The place in the scenario.
-    pub place: Place,
+    pub place: ScenarioLocation,
 }
 
 impl ReplacedFunction {
@@ -111,9 +111,9 @@ pub struct StructFields {
     /// Fields that are masked.
     pub mask: Vec<String>,
     /// The place in the scenario that names the struct.
-    pub place: Place,
+    pub place: ScenarioLocation,
     /// The place in the scenario that names the masked fields.
-    pub mask_place: Place,
+    pub mask_place: ScenarioLocation,
 }
 
 /// The start of a message field. In a group, offsets count from the beginning of the group.
@@ -268,7 +268,7 @@ pub struct SymbolicVariable {
     /// The least and greatest values of a number; `None` for any bytes.
     pub range: Option<(i64, i64)>,
     /// The place in the scenario.
-    pub place: Place,
+    pub place: ScenarioLocation,
 }
 
 /// A live peer: a real program outside of the model, which is not explored.

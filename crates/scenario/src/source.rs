@@ -101,9 +101,9 @@ impl fmt::Display for Problems {
 
 /// A place in a scenario, for errors that are found after the scenario was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place(Problem);
+pub struct ScenarioLocation(Problem);
 
-impl Place {
+impl ScenarioLocation {
     /// Creates an error at this place, with a way to fix it.
     pub fn wrong(&self, message: String, help: String) -> Problems {
         Problems {
@@ -169,9 +169,9 @@ impl Diagnostics {
     }
 
     /// Returns the place of a span.
-    pub fn place(&self, span: SourceSpan) -> Place {
+    pub fn place(&self, span: SourceSpan) -> ScenarioLocation {
         let source = &self.sources[span.source as usize];
-        Place(problem(source, span, String::new(), None))
+        ScenarioLocation(problem(source, span, String::new(), None))
     }
 
     /// Returns the line of a span, from 1.

@@ -8,7 +8,7 @@ use crate::model::{
     StructFields, Trojans,
 };
 use crate::reader::{Table, ValueReader, bounds, needed, unknown, wrong};
-use crate::source::{Diagnostics, Place};
+use crate::source::{Diagnostics, ScenarioLocation};
 use crate::toml_tree::{TomlEntry, TomlNode, TomlValue};
 use crate::{NameContext, NameKind};
 
@@ -16,7 +16,7 @@ use crate::{NameContext, NameKind};
 const MOST_LENGTH: u32 = 4096;
 
 /// The moment at which the message is sent: a time, or an event.
-type StateMoment = (Option<u64>, Option<(StateEvent, Place)>);
+type StateMoment = (Option<u64>, Option<(StateEvent, ScenarioLocation)>);
 
 /// The context of the table.
 struct Reader<'r> {

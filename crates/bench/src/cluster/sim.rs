@@ -107,13 +107,13 @@ fn unit(number: u64) -> f64 {
 /// A state: the root of a subtree with this number of paths, which is known only after its
 /// exploration.
 #[derive(Copy, Clone)]
-struct Node {
+struct TreeNode {
     seed: u64,
     paths: u64,
     depth: u32,
 }
 
-impl Node {
+impl TreeNode {
     /// Returns the duration of the state's step in seconds: exponentially distributed, like that of
     /// queries.
     fn seconds(&self, config: &Config) -> f64 {
@@ -121,10 +121,10 @@ impl Node {
     }
 
     /// Returns the children after a fork, which divides the paths unevenly.
-    fn children(&self) -> [Node; 2] {
+    fn children(&self) -> [TreeNode; 2] {
         let part = unit(self.seed ^ 2).powi(2);
         let first = 1 + ((self.paths - 2) as f64 * part) as u64;
-        let child = |number: u64, paths| Node {
+        let child = |number: u64, paths| TreeNode {
             seed: mix(self.seed ^ (number << 32)),
             paths,
             depth: self.depth + 1,
@@ -155,8 +155,8 @@ impl Node {
         }
     }
 
-    fn of(trace: &Trace, config: &Config) -> Node {
-        let root = Node {
+    fn of(trace: &Trace, config: &Config) -> TreeNode {
+        let root = TreeNode {
             seed: config.seed,
             paths: config.paths,
             depth: 0,
@@ -166,7 +166,7 @@ impl Node {
             return root;
         };
         let number = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
-        Node {
+        TreeNode {
             seed: number(0),
             paths: number(8),
             depth: pending.halvings,
@@ -186,7 +186,7 @@ struct Exploring {
     lease: Lease,
     extended: f64,
     looks: Looks,
-    states: Vec<Node>,
+    states: Vec<TreeNode>,
     done: JobResult,
     /// Time of exploration that is not recorded yet, in seconds.
     seconds: f64,
@@ -220,8 +220,8 @@ fn weigh(states: &States) -> Option<everett::WeightSum> {
     }
 }
 
-fn traces(nodes: &[Node]) -> States {
-    States::Program(nodes.iter().map(Node::trace).collect())
+fn traces(nodes: &[TreeNode]) -> States {
+    States::Program(nodes.iter().map(TreeNode::trace).collect())
 }
 
 /// Simulates a run to its end.
@@ -392,7 +392,7 @@ impl Cluster<'_> {
         };
         let key = Key::of_job(Kind::Lease, run, &lease.ticket.job);
         self.broker.note(&key, b"{}")?;
-        let states: Vec<Node> = states.iter().map(|it| Node::of(it, config)).collect();
+        let states: Vec<TreeNode> = states.iter().map(|it| TreeNode::of(it, config)).collect();
         let depth: u64 = states.iter().map(|state| u64::from(state.depth)).sum();
         let replay = depth as f64 * config.step_seconds / config.replay_speed;
         self.course.replay += replay;
@@ -484,7 +484,7 @@ impl Cluster<'_> {
         };
         exploring.states.sort_by_key(|state| state.depth);
         let given = share_of(exploring.states.iter().map(|state| state.depth), asked);
-        let given: Vec<Node> = exploring.states.drain(..given).collect();
+        let given: Vec<TreeNode> = exploring.states.drain(..given).collect();
         let mut result = std::mem::take(&mut exploring.done);
         let seconds = std::mem::take(&mut exploring.seconds);
         result.left = vec![traces(&exploring.states)];

@@ -1,6 +1,6 @@
 //! `everett faults` with injector `corrupt`: messages between real programs.
 
-use crate::fault_search::{Place, outcome};
+use crate::fault_search::{TestFolder, outcome};
 use serde_json::Value;
 use std::process::Command;
 
@@ -78,7 +78,7 @@ int main(int count, char **words) {
 }
 "#;
 
-fn place(protocol: &str) -> Place {
+fn place(protocol: &str) -> TestFolder {
     let search = format!(
         "space = '''\n\
          message : [0,2] offset : [0,1] mask : {{ 1, 128 }} ;\n\
@@ -93,7 +93,7 @@ fn place(protocol: &str) -> Place {
         ("client.c", CLIENT),
         ("s.toml", search.as_str()),
     ];
-    let place = Place::new(&format!("corrupt-{protocol}"), &files);
+    let place = TestFolder::new(&format!("corrupt-{protocol}"), &files);
     place.build("server", &["-g"]);
     place.build("client", &["-g"]);
     place
@@ -170,7 +170,7 @@ fn a_proxy_that_is_not_understood_is_said() {
         let search = format!(
             "space = \"message : [1,2];\"\ninjector = \"corrupt\"\ntest = \"true\"\n{text}\n"
         );
-        let place = Place::new("corrupt-bad", &[("s.toml", search.as_str())]);
+        let place = TestFolder::new("corrupt-bad", &[("s.toml", search.as_str())]);
         let output = place.faults(&["run", "s.toml", "--out", "out"]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");

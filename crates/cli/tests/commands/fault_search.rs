@@ -8,17 +8,17 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// A folder with files for one test, removed at its end.
-pub(crate) struct Place(std::path::PathBuf);
+pub(crate) struct TestFolder(std::path::PathBuf);
 
-impl Place {
-    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Place {
+impl TestFolder {
+    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> TestFolder {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("faults-{name}"));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         for (name, text) in files {
             fs::write(path.join(name), text).unwrap();
         }
-        Place(path)
+        TestFolder(path)
     }
 
     /// Builds a C program.
@@ -62,7 +62,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -115,7 +115,7 @@ const SEARCH: &str = "space = \"function : { strdup, open, write, close } callNu
 
 #[test]
 fn failures_of_libc_functions_are_found_and_replayed() {
-    let place = Place::new("preload", &[("recovery.c", RECOVERY), ("s.toml", SEARCH)]);
+    let place = TestFolder::new("preload", &[("recovery.c", RECOVERY), ("s.toml", SEARCH)]);
     place.build("recovery", &["-g"]);
     let before = place.names();
     let summary = place.run("out", &["--jobs", "1"]);
@@ -214,7 +214,7 @@ fn failures_of_system_calls_hit_static_programs_and_each_process() {
     let text = "space = \"\"\"function : { openat, read } errno : { EIO } callNumber : [0,3];\n\
                 function : { close } callNumber : <0,2>;\"\"\"\n\
                 injector = \"ptrace\"\ntest = \"./calls; exit $?\"\nrepetitions = 1\n";
-    let place = Place::new(
+    let place = TestFolder::new(
         "ptrace",
         &[("calls.c", CALLS), ("s.toml", text), ("data", "hello")],
     );
@@ -262,7 +262,7 @@ fn no_program_can_stop_the_search_or_change_the_machine() {
     let text = "space = \"kind : { parent, flood, disk, forks, outside, words };\"\ninjector = \"script\"\n\
                 test = \"sh ./harmful.sh\"\nrepetitions = 1\n[limits]\ntimeout = \"100s\"\noutput = \"64K\"\n\
                 disk = \"8M\"\nprocesses = 60\n";
-    let place = Place::new("harmful", &[("harmful.sh", HARMFUL), ("s.toml", text)]);
+    let place = TestFolder::new("harmful", &[("harmful.sh", HARMFUL), ("s.toml", text)]);
     let summary = place.run("out", &["--search", "exhaustive"]);
     assert_eq!(summary["scenarios_run"], 6);
     assert_eq!(outcome(&summary, "kind parent"), "crashed");
@@ -284,7 +284,7 @@ fn no_program_can_stop_the_search_or_change_the_machine() {
 #[test]
 fn mistakes_are_told_before_anything_is_run() {
     let good = "space = \"function : { read } callNumber : [1,2];\"\ninjector = \"ptrace\"\ntest = \"true\"\n";
-    let place = Place::new("mistakes", &[]);
+    let place = TestFolder::new("mistakes", &[]);
     for (from, to, message) in [
         (
             "[1,2]",
@@ -333,7 +333,7 @@ fn retries(injector: &str, space: &str) -> String {
 
 #[test]
 fn hangs_are_no_crashes_and_faults_from_a_call_on_show_them() {
-    let place = Place::new("retries", &[("retries.c", RETRIES)]);
+    let place = TestFolder::new("retries", &[("retries.c", RETRIES)]);
     for injector in ["preload", "ptrace"] {
         let space =
             "function : { read } errno : { EINTR } callNumber : [1,1] persistent : { no, yes };";
@@ -380,7 +380,7 @@ fn hangs_are_no_crashes_and_faults_from_a_call_on_show_them() {
 
 #[test]
 fn a_search_that_injects_nothing_has_not_passed() {
-    let place = Place::new("nothing", &[("retries.c", RETRIES)]);
+    let place = TestFolder::new("nothing", &[("retries.c", RETRIES)]);
     place.build("retries", &["-static"]);
     fs::copy(place.0.join("retries"), place.0.join("other")).unwrap();
     let space = "function : { read, malloc } callNumber : [0,2];";
@@ -413,7 +413,7 @@ fn a_search_that_injects_nothing_has_not_passed() {
 
 #[test]
 fn scripts_run_without_faults_first() {
-    let place = Place::new("script-free", &[]);
+    let place = TestFolder::new("script-free", &[]);
     let text = |test: &str| {
         format!(
             "space = \"clients : [10,20] step 10;\"\ninjector = \"script\"\ntest = '{test}'\nrepetitions = 1\n"
@@ -443,7 +443,7 @@ fn scripts_run_without_faults_first() {
 fn results_are_kept_and_foreign_folders_are_refused() {
     let text = "space = \"n : [1,8];\"\ninjector = \"script\"\ntest = 'exit $(( ${2:-0} > 5 )); $@'\n\
                 repetitions = 1\n[stop]\nfailures = 2\n";
-    let place = Place::new("kept", &[("s.toml", text)]);
+    let place = TestFolder::new("kept", &[("s.toml", text)]);
     let whole = place.run("out", &["--search", "exhaustive", "--runs", "7"]);
     assert_eq!(whole["scenarios_run"], 7);
     // A lower limit of runs, or a reached target, drops no results.
@@ -483,7 +483,7 @@ int main(int count, char **words) {
 fn a_test_that_takes_too_much_memory_is_ended_and_said() {
     let text = "space = \"n : [1,1];\"\ninjector = \"script\"\ntest = \"./eater\"\nrepetitions = 1\n\
                 [limits]\ntimeout = \"100s\"\nmemory = \"64M\"\n";
-    let place = Place::new("memory", &[("eater.c", EATER), ("s.toml", text)]);
+    let place = TestFolder::new("memory", &[("eater.c", EATER), ("s.toml", text)]);
     place.build("eater", &["-O0"]);
     let summary = place.run("out", &[]);
     assert_eq!(outcome(&summary, "n 1"), "limit");
@@ -497,7 +497,7 @@ fn scripts_of_failures_replay_in_isolation() {
     // What the test writes, and where, shows whether it was isolated.
     let test = "[ $# = 0 ] && exit 0\n\
                 echo x >>\"$EVERETT_FOLDER/../kept-log\"\necho x >\"$EVERETT_FOLDER/made\"\nexit 3\n";
-    let place = Place::new("isolated", &[("t.sh", test), ("s.toml", text)]);
+    let place = TestFolder::new("isolated", &[("t.sh", test), ("s.toml", text)]);
     let inner = place.0.join("inner");
     fs::create_dir(&inner).unwrap();
     for file in ["t.sh", "s.toml"] {
@@ -539,7 +539,7 @@ fn scripts_of_failures_replay_in_isolation() {
 fn an_interrupted_search_with_failures_ends_with_1() {
     let text =
         "space = \"n : [1,100000];\"\ninjector = \"script\"\ntest = 'exit $(( $# > 0 )); $@'\n";
-    let place = Place::new("interrupted", &[("s.toml", text)]);
+    let place = TestFolder::new("interrupted", &[("s.toml", text)]);
     let mut child = Command::new(env!("CARGO_BIN_EXE_everett"))
         .args(["faults", "run", "s.toml", "--out", "out"])
         .current_dir(&place.0)
@@ -586,7 +586,7 @@ fn full() -> std::process::Stdio {
 #[test]
 fn commands_whose_output_nobody_reads_do_their_work() {
     let text = "space = \"n : [1,4];\"\ninjector = \"script\"\ntest = 'exit $(( $# > 0 )); $@'\nrepetitions = 1\n";
-    let place = Place::new("unread", &[("s.toml", text)]);
+    let place = TestFolder::new("unread", &[("s.toml", text)]);
     let command = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
         command.args(words).current_dir(&place.0);
@@ -620,7 +620,7 @@ fn commands_whose_output_nobody_reads_do_their_work() {
 /// Tests can write to a folder with mounts below it, as /tmp may be, and nothing persists.
 #[test]
 fn folders_with_mounts_below_them_are_written_to() {
-    let place = Place::new("mounts", &[]);
+    let place = TestFolder::new("mounts", &[]);
     let folder = Path::new("/tmp").join(format!("faults-mounts-{}", std::process::id()));
     let inner = folder.join("inner/mounted");
     fs::create_dir_all(&inner).unwrap();

@@ -37,7 +37,7 @@ fn name_of(path: &Path) -> String {
 
 /// The meaning of a name in a folder.
 #[derive(Clone)]
-enum Entry {
+enum FolderEntry {
     /// A folder, and its real path if it still exists.
     Folder(String, Option<PathBuf>),
     /// The possible contents of a file.
@@ -68,8 +68,8 @@ impl Disk<'_> {
     }
 
     /// Returns the names of a folder that was synchronised, and those that it really has.
-    fn names(&self, name: &str, real: Option<&Path>) -> BTreeMap<String, Vec<Option<Entry>>> {
-        let mut names: BTreeMap<String, Vec<Option<Entry>>> = BTreeMap::new();
+    fn names(&self, name: &str, real: Option<&Path>) -> BTreeMap<String, Vec<Option<FolderEntry>>> {
+        let mut names: BTreeMap<String, Vec<Option<FolderEntry>>> = BTreeMap::new();
         let list = fs::read_to_string(self.synced.join(name)).unwrap_or_default();
         for line in list.lines() {
             let mut words = line.splitn(3, ' ');
@@ -78,8 +78,8 @@ impl Disk<'_> {
             let path = real.map(|real| real.join(name));
             let path = path.filter(|path| path.exists() && name_of(path) == key);
             let entry = match kind {
-                "folder" => Entry::Folder(key, path),
-                _ => Entry::File(self.contents(&key, path.as_deref())),
+                "folder" => FolderEntry::Folder(key, path),
+                _ => FolderEntry::File(self.contents(&key, path.as_deref())),
             };
             names.insert(name.to_owned(), vec![Some(entry)]);
         }
@@ -94,8 +94,8 @@ impl Disk<'_> {
                 .and_then(|name| name.to_str())
                 .expect("a name");
             let entry = match path.is_dir() {
-                true => Entry::Folder(key, Some(path.clone())),
-                false => Entry::File(self.contents(&key, Some(&path))),
+                true => FolderEntry::Folder(key, Some(path.clone())),
+                false => FolderEntry::File(self.contents(&key, Some(&path))),
             };
             let before = names.entry(name.to_owned()).or_insert_with(|| vec![None]);
             before.push(Some(entry));
@@ -121,10 +121,10 @@ impl Disk<'_> {
         for (name, entries) in self.names(name, real) {
             match self.pick(entries) {
                 None => {}
-                Some(Entry::Folder(key, real)) => {
+                Some(FolderEntry::Folder(key, real)) => {
                     self.rebuild(&key, real.as_deref(), &to.join(name));
                 }
-                Some(Entry::File(contents)) => {
+                Some(FolderEntry::File(contents)) => {
                     fs::write(to.join(name), self.pick(contents)).expect("a file");
                 }
             }

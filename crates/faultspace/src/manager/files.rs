@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 use super::digest;
-use super::sandbox::{Place, path_of};
+use super::sandbox::{SandboxFiles, path_of};
 use crate::results::Isolation;
 
 /// Maximum number of files that are examined.
@@ -14,7 +14,7 @@ const MAX_FILES: usize = 10_000;
 
 /// Returns the files below the folder of the test that were written, with a digest of their
 /// content, or a mark if they were removed.
-pub(super) fn changed(place: &Place) -> BTreeMap<String, String> {
+pub(super) fn changed(place: &SandboxFiles) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for (point, layer) in &place.written {
         let layer = path_of(layer);

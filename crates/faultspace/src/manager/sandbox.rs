@@ -15,7 +15,7 @@ use super::Job;
 use crate::results::Isolation;
 
 /// The file systems that commands see.
-pub(super) struct Place {
+pub(super) struct SandboxFiles {
     /// How they are isolated.
     pub isolation: Isolation,
     /// The working folder.
@@ -29,7 +29,7 @@ pub(super) struct Place {
 /// The role of this process after the fork.
 pub(super) enum Role {
     /// The process that runs the commands.
-    Inside(Place),
+    Inside(SandboxFiles),
     /// The process that has waited for it, with its exit code.
     Outside(i32),
 }
@@ -188,7 +188,7 @@ fn mounts(text: &str, but: &Path) -> Vec<PathBuf> {
 }
 
 /// Builds the file systems of the test and enters them.
-fn mounted(job: &Job) -> Step<Place> {
+fn mounted(job: &Job) -> Step<SandboxFiles> {
     let top = Path::new("/");
     step(
         "cannot separate mounts of",
@@ -257,7 +257,7 @@ fn mounted(job: &Job) -> Step<Place> {
     step("cannot enter", top, chdir(top))?;
     let own = PathBuf::from("/tmp/.everett");
     make_folder(&own)?;
-    Ok(Place {
+    Ok(SandboxFiles {
         isolation: Isolation::Namespaces,
         folder: job.folder.clone(),
         own,
@@ -417,7 +417,7 @@ fn read_only(point: &Path, target: &Path) {
 const MAX_COPY: u64 = 64 << 20;
 
 /// Copies the folder, without namespaces. Processes are found and killed because they are traced.
-fn copied(job: &Job) -> Result<Place, String> {
+fn copied(job: &Job) -> Result<SandboxFiles, String> {
     let _ = nix::sys::prctl::set_child_subreaper(true);
     let folder = job.scratch.join("folder");
     let own = job.scratch.join("own");
@@ -431,7 +431,7 @@ fn copied(job: &Job) -> Result<Place, String> {
         .map_err(|error| format!("cannot copy {}: {error}", job.folder.display()))?;
     let opened = File::open(&written)
         .map_err(|error| format!("cannot open {}: {error}", written.display()))?;
-    Ok(Place {
+    Ok(SandboxFiles {
         isolation: Isolation::Processes,
         folder: folder.clone(),
         own,

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::child::{Start, start};
-use super::sandbox::Place;
+use super::sandbox::SandboxFiles;
 use super::streams::Stream;
 use super::tracer::{SIGNALLING, Tracer, is_crash};
 use super::{Ended, Job, Seen, coverage, files, memory, proxy};
@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_millis(25);
 
 struct Supervisor<'j> {
     job: &'j Job,
-    place: &'j Place,
+    place: &'j SandboxFiles,
     tracer: Tracer,
     streams: [Stream; 2],
     child_events: SignalFd,
@@ -41,7 +41,7 @@ struct Supervisor<'j> {
 const PROXY_LOG: &str = "proxy.log";
 
 /// Runs a job.
-pub(super) fn run(job: &Job, place: &Place) -> Result<Seen, String> {
+pub(super) fn run(job: &Job, place: &SandboxFiles) -> Result<Seen, String> {
     let mut supervisor =
         Supervisor::new(job, place).map_err(|error| format!("cannot prepare a test: {error}"))?;
     let mut seen = supervisor.run();
@@ -60,7 +60,7 @@ pub(super) fn run(job: &Job, place: &Place) -> Result<Seen, String> {
 }
 
 impl<'j> Supervisor<'j> {
-    fn new(job: &'j Job, place: &'j Place) -> nix::Result<Supervisor<'j>> {
+    fn new(job: &'j Job, place: &'j SandboxFiles) -> nix::Result<Supervisor<'j>> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGCHLD);
         signals.thread_block()?;

@@ -39,9 +39,9 @@ impl Token {
 }
 
 /// Line and column.
-type Place = (usize, usize);
+type TextPosition = (usize, usize);
 
-fn fail<T>((line, column): Place, message: impl Into<String>) -> Result<T, SpaceError> {
+fn fail<T>((line, column): TextPosition, message: impl Into<String>) -> Result<T, SpaceError> {
     let message = message.into();
     Err(SpaceError {
         line,
@@ -53,7 +53,7 @@ fn fail<T>((line, column): Place, message: impl Into<String>) -> Result<T, Space
 /// Characters that are tokens on their own.
 const MARKS: &str = "{}[]<>(),:;";
 
-fn tokens(text: &str) -> Result<Vec<(Token, Place)>, SpaceError> {
+fn tokens(text: &str) -> Result<Vec<(Token, TextPosition)>, SpaceError> {
     let mut tokens = Vec::new();
     let (mut line, mut column) = (1, 1);
     let mut rest = text.chars().peekable();
@@ -102,7 +102,7 @@ fn tokens(text: &str) -> Result<Vec<(Token, Place)>, SpaceError> {
     Ok(tokens)
 }
 
-fn word_or_number(word: String, place: Place) -> Result<Token, SpaceError> {
+fn word_or_number(word: String, place: TextPosition) -> Result<Token, SpaceError> {
     if let Ok(number) = word.parse() {
         return Ok(Token::Number(number));
     }
@@ -123,7 +123,7 @@ fn word_or_number(word: String, place: Place) -> Result<Token, SpaceError> {
 }
 
 struct Parser {
-    tokens: Vec<(Token, Place)>,
+    tokens: Vec<(Token, TextPosition)>,
     at: usize,
 }
 
@@ -157,11 +157,11 @@ impl Parser {
         &self.tokens[self.at].0
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> TextPosition {
         self.tokens[self.at].1
     }
 
-    fn next(&mut self) -> (Token, Place) {
+    fn next(&mut self) -> (Token, TextPosition) {
         let token = self.tokens[self.at].clone();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
         token
@@ -365,7 +365,7 @@ impl Parser {
     }
 }
 
-fn interval(place: Place, first: i64, last: i64, step: u64) -> Result<Interval, SpaceError> {
+fn interval(place: TextPosition, first: i64, last: i64, step: u64) -> Result<Interval, SpaceError> {
     match Interval::new(first, last, step) {
         Some(interval) => Ok(interval),
         None => fail(place, format!("there is no number from {first} to {last}")),
@@ -373,7 +373,7 @@ fn interval(place: Place, first: i64, last: i64, step: u64) -> Result<Interval, 
 }
 
 /// A hole as written: names, their places, and values.
-struct UnresolvedHole(Vec<(String, Place, Values)>);
+struct UnresolvedHole(Vec<(String, TextPosition, Values)>);
 
 impl UnresolvedHole {
     fn resolve(self, subspace: &Subspace) -> Result<Hole, SpaceError> {

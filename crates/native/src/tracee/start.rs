@@ -14,7 +14,7 @@ use super::{RealMapping, Tracee, open_memory};
 use crate::activity::Activity;
 use crate::call_numbers::MUNMAP;
 use crate::gate;
-use crate::namespace::{Entrance, Place};
+use crate::namespace::{Entrance, SpawnNamespace};
 use crate::sandbox::{self, SandboxKind};
 
 /// Entries of the auxiliary vector: `AT_IGNORE`, and those that are changed.
@@ -39,7 +39,11 @@ impl Tracee {
     /// Spawns a process in the sandbox, which inherits one end of a channel. It has not executed an
     /// instruction yet. Its program is Everett itself, which always exists: within the sandbox, a
     /// failure to execute another one could not be reported.
-    pub fn spawn(channel: &OwnedFd, kind: SandboxKind, place: Place<'_>) -> io::Result<Tracee> {
+    pub fn spawn(
+        channel: &OwnedFd,
+        kind: SandboxKind,
+        place: SpawnNamespace<'_>,
+    ) -> io::Result<Tracee> {
         let channel = channel.as_raw_fd();
         let (entrance, filter) = (place.entrance(), sandbox::filter());
         let (mut reader, report) = io::pipe()?;

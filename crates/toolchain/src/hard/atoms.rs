@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::debug::{Debug, Place};
+use super::debug::{Debug, DebugLocation};
 use super::{loops, text};
 
 /// The kind of check of an atom. The runtime has the same list.
@@ -69,7 +69,7 @@ pub struct Atom {
     /// The kind of check.
     pub kind: Kind,
     /// The source location.
-    pub place: Place,
+    pub place: DebugLocation,
     /// The symbol of the function of the program that contains the check.
     pub symbol: String,
     /// The number of enclosing loops.
@@ -328,7 +328,7 @@ impl<'t> Function<'t> {
         failures
     }
 
-    fn place(&self, line: usize, mark: &Mark, debug: &Debug) -> Place {
+    fn place(&self, line: usize, mark: &Mark, debug: &Debug) -> DebugLocation {
         let own = text::metadata(self.lines[line], "!dbg");
         let found = match mark {
             Mark::Frame => own.and_then(|number| debug.definition(number)),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// A node of debug information, reduced to the fields that give a location.
 #[derive(Clone, Debug, Default)]
-struct Node {
+struct DebugNode {
     file: Option<u32>,
     scope: Option<u32>,
     variable: Option<u32>,
@@ -16,7 +16,7 @@ struct Node {
 
 /// A source location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct DebugLocation {
     /// The file, with its folder.
     pub file: String,
     /// The line.
@@ -28,7 +28,7 @@ pub struct Place {
 /// The debug information of a module.
 #[derive(Default)]
 pub struct Debug {
-    nodes: HashMap<u32, Node>,
+    nodes: HashMap<u32, DebugNode>,
 }
 
 const KINDS: [&str; 7] = [
@@ -59,10 +59,10 @@ impl Debug {
     }
 
     /// Returns the source location of a `!DILocation`.
-    pub fn place(&self, location: u32) -> Option<Place> {
+    pub fn place(&self, location: u32) -> Option<DebugLocation> {
         let node = self.nodes.get(&location)?;
         let scope = node.scope?;
-        let mut place = Place {
+        let mut place = DebugLocation {
             file: self.file(scope)?,
             line: node.line,
             function: String::new(),
@@ -83,12 +83,12 @@ impl Debug {
     }
 
     /// Returns the source location of a function or variable.
-    pub fn definition(&self, number: u32) -> Option<Place> {
+    pub fn definition(&self, number: u32) -> Option<DebugLocation> {
         let mut node = self.nodes.get(&number)?;
         if let Some(variable) = node.variable {
             node = self.nodes.get(&variable)?;
         }
-        Some(Place {
+        Some(DebugLocation {
             file: self.path(node.file?)?,
             line: node.line,
             function: node.name.clone().unwrap_or_default(),
@@ -104,7 +104,7 @@ impl Debug {
     }
 }
 
-fn parse(kind: &str, node: &str) -> Node {
+fn parse(kind: &str, node: &str) -> DebugNode {
     let path = (kind == "!DIFile(").then(|| {
         let name = quoted(node, "filename").unwrap_or_default();
         match quoted(node, "directory") {
@@ -114,7 +114,7 @@ fn parse(kind: &str, node: &str) -> Node {
             _ => name,
         }
     });
-    Node {
+    DebugNode {
         file: reference(node, "file"),
         scope: reference(node, "scope"),
         variable: reference(node, "var"),

@@ -19,5 +19,5 @@ pub use atoms::{Atom, Kind};
 pub use build::{
     Activation, Instrumentation, Instrumented, activate, instrument, open_instrumented,
 };
-pub use debug::Place;
+pub use debug::DebugLocation;
 pub use rewrite::{Dynamic, counters_size};

@@ -14,14 +14,14 @@ const ABSENT: u64 = u64::MAX;
 /// A position in the block: an index, the distance between two elements, and an offset in the
 /// element.
 #[derive(Copy, Clone, Debug)]
-struct Place {
+struct BlockPosition {
     index: u8,
     step: u64,
     field: u64,
     is_symbolic: bool,
 }
 
-impl Place {
+impl BlockPosition {
     fn offset(&self) -> usize {
         usize::from(self.index) * self.step as usize + self.field as usize
     }
@@ -43,28 +43,28 @@ impl Place {
 
 #[derive(Clone, Debug)]
 enum Act {
-    Store(Place, usize, u64),
-    Load(Place, usize),
-    Copy(Place, Place, usize, bool),
-    Fill(Place, u8, usize),
-    Compare(Place, Place, usize),
-    CopyString(Place, Place),
-    CompareStrings(Place, Place),
-    Length(Place),
+    Store(BlockPosition, usize, u64),
+    Load(BlockPosition, usize),
+    Copy(BlockPosition, BlockPosition, usize, bool),
+    Fill(BlockPosition, u8, usize),
+    Compare(BlockPosition, BlockPosition, usize),
+    CopyString(BlockPosition, BlockPosition),
+    CompareStrings(BlockPosition, BlockPosition),
+    Length(BlockPosition),
     /// With at most so many bytes.
-    ShortLength(Place, usize),
-    CopyField(Place, Place, usize),
-    Append(Place, Place),
-    AppendShort(Place, Place, usize),
-    Find(Place, u8),
-    FindLast(Place, u8),
-    FindIn(Place, u8, usize),
+    ShortLength(BlockPosition, usize),
+    CopyField(BlockPosition, BlockPosition, usize),
+    Append(BlockPosition, BlockPosition),
+    AppendShort(BlockPosition, BlockPosition, usize),
+    Find(BlockPosition, u8),
+    FindLast(BlockPosition, u8),
+    FindIn(BlockPosition, u8, usize),
 }
 
-fn place() -> impl Strategy<Value = Place> {
+fn place() -> impl Strategy<Value = BlockPosition> {
     let step = prop_oneof![Just(1u64), Just(4), Just(8), Just(12), Just(24)];
     (any::<u8>(), step, 0u64..12, prop::bool::weighted(0.8)).prop_map(
-        |(index, step, field, is_symbolic)| Place {
+        |(index, step, field, is_symbolic)| BlockPosition {
             index: index % (SIZE as u64 / step) as u8,
             step,
             field,
@@ -253,7 +253,7 @@ impl Bytes {
 }
 
 fn perform(harness: &mut Harness, block: u64, act: &Act) -> Result<u64, BugKind> {
-    let mut pointer = |place: &Place| place.pointer(harness, block);
+    let mut pointer = |place: &BlockPosition| place.pointer(harness, block);
     let len = |len: &usize| Value::concrete(*len as u64);
     let (name, args, is_address) = match act {
         Act::Store(at, len, value) => {
