@@ -260,7 +260,7 @@ impl Bench {
             // need about two minutes.
             paths: 1_000_000,
             step_seconds: 0.05,
-            look_seconds: 0.5,
+            check_seconds: 0.5,
             replay_speed: 20.0,
             costs,
             balance_until: f64::MAX,

@@ -56,7 +56,7 @@ pub use postgres::PostgresBroker;
 pub use results::{FILE, Submitted, paths, results};
 pub use run::{Build, Manifest, PROTOCOL, Submission, cancel, submit};
 pub use server::{LocalServer, ServerSpec};
-pub use sharing::Looks;
+pub use sharing::CheckCounter;
 pub use states::{pack_states, unpack_states};
 pub use station::{Round, Station, Transfer, WorkerStatus, share_coverage};
 pub use status::{Status, WorkerFigures, reseed, status};

@@ -1,7 +1,7 @@
 //! The supervision of a job that a worker explores: the worker regularly checks for requests, gives
 //! states away, and records its results so far.
 
-use everett::{JobProgress, JobResult, Look, Supervisor};
+use everett::{JobDecision, JobProgress, JobResult, Supervisor};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::outcome::{Weigh, hand_out, outcome_of_split};
 use crate::station::{Station, share_coverage};
 
 /// Number of checks in a piece of work. A check takes a few messages; idle workers wait for it.
-pub(crate) const LOOKS_A_PIECE: u64 = 8;
+pub(crate) const CHECKS_A_PIECE: u64 = 8;
 /// Number of pieces of work after which the results of a job are recorded. Work since then is lost
 /// if the worker dies.
 const MOST_PIECES: u64 = 16;
@@ -29,7 +29,7 @@ pub(crate) fn lock<'b>(broker: &'b Mutex<Box<dyn Broker>>) -> MutexGuard<'b, Box
 /// Counts the checks of a job, and decides what is done at each. Simulations use the same
 /// decisions.
 #[derive(Clone, Debug, Default)]
-pub struct Looks {
+pub struct CheckCounter {
     count: u64,
     /// Number of checks that are skipped until the broker is asked again, and after the next
     /// failure.
@@ -37,7 +37,7 @@ pub struct Looks {
     next_left_out: u64,
 }
 
-impl Looks {
+impl CheckCounter {
     /// Counts a check. Returns whether the broker is asked.
     pub fn begin(&mut self) -> bool {
         self.count += 1;
@@ -47,12 +47,12 @@ impl Looks {
 
     /// Returns whether a piece of work ends with this check.
     pub fn ends_piece(&self) -> bool {
-        self.count.is_multiple_of(LOOKS_A_PIECE)
+        self.count.is_multiple_of(CHECKS_A_PIECE)
     }
 
     /// Returns whether the results of the job so far are recorded at this check.
     pub fn is_recorded(&self) -> bool {
-        self.count.is_multiple_of(LOOKS_A_PIECE * MOST_PIECES)
+        self.count.is_multiple_of(CHECKS_A_PIECE * MOST_PIECES)
     }
 
     /// Records whether the broker answered. If not, it is asked less often for a while.
@@ -72,7 +72,7 @@ pub(crate) struct Sharing<'b> {
     pub(crate) weigh: &'b Weigh<'b>,
     /// The lease of the job, or of its kept part.
     pub(crate) lease: Lease,
-    pub(crate) looks: Looks,
+    pub(crate) checks: CheckCounter,
     /// Number of segments that were covered when coverage was last shared.
     pub(crate) covered: usize,
     /// The reason why the remaining states are not explored.
@@ -83,37 +83,41 @@ pub(crate) struct Sharing<'b> {
 
 impl Sharing<'_> {
     /// Decides about a job that cannot be split: it is left as a whole if no other job waits.
-    fn look_at_queue(&mut self) -> Look {
-        if !self.looks.ends_piece() {
-            return Look::GoOn;
+    fn check_queue(&mut self) -> JobDecision {
+        if !self.checks.ends_piece() {
+            return JobDecision::GoOn;
         }
         // A worker that cannot reach its broker continues, too.
-        let goes_on = !self.looks.is_recorded()
+        let goes_on = !self.checks.is_recorded()
             && lock(self.broker)
                 .waiting()
                 .map_or(true, |waiting| waiting > 0);
-        if goes_on { Look::GoOn } else { Look::Leave }
+        if goes_on {
+            JobDecision::GoOn
+        } else {
+            JobDecision::Leave
+        }
     }
 
     /// Reports to the other workers, and returns what they request.
-    fn ask(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Result<Look> {
+    fn ask(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Result<JobDecision> {
         let run = &self.lease.ticket.run;
         let mut broker = lock(self.broker);
-        let asked = self.station.look(&mut **broker, run, progress.states)?;
+        let asked = self.station.check_in(&mut **broker, run, progress.states)?;
         let marks = progress.covered.iter().filter(|mark| **mark != 0).count();
-        if marks > self.covered || self.looks.ends_piece() {
+        if marks > self.covered || self.checks.ends_piece() {
             *covered = share_coverage(&mut **broker, run, progress.covered)?;
             self.covered = marks;
         }
-        if self.looks.ends_piece() {
+        if self.checks.ends_piece() {
             let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
             if cancelled.is_some() {
-                return Ok(Look::Leave);
+                return Ok(JobDecision::Leave);
             }
         }
         Ok(match asked {
-            0 => Look::GoOn,
-            asked => Look::Give(asked),
+            0 => JobDecision::GoOn,
+            asked => JobDecision::Give(asked),
         })
     }
 
@@ -142,21 +146,21 @@ impl Sharing<'_> {
 }
 
 impl Supervisor for Sharing<'_> {
-    fn look(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Look {
-        let is_asked = self.looks.begin();
+    fn check(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> JobDecision {
+        let is_asked = self.checks.begin();
         if !progress.can_give {
-            return self.look_at_queue();
+            return self.check_queue();
         }
-        let mut look = Look::GoOn;
+        let mut decision = JobDecision::GoOn;
         if is_asked {
             let asked = self.ask(progress, covered);
-            self.looks.note(asked.is_ok());
+            self.checks.note(asked.is_ok());
             // A worker that cannot reach its broker continues.
-            look = asked.unwrap_or(Look::GoOn);
+            decision = asked.unwrap_or(JobDecision::GoOn);
         }
-        match look {
-            Look::GoOn if self.looks.is_recorded() => Look::Give(0),
-            look => look,
+        match decision {
+            JobDecision::GoOn if self.checks.is_recorded() => JobDecision::Give(0),
+            decision => decision,
         }
     }
 
@@ -177,16 +181,16 @@ mod tests {
 
     #[test]
     fn a_broker_that_does_not_answer_is_asked_less_often() {
-        let mut looks = Looks::default();
+        let mut checks = CheckCounter::default();
         let mut asked = Vec::new();
         for at in 1..40 {
-            if looks.begin() {
+            if checks.begin() {
                 asked.push(at);
-                looks.note(false);
+                checks.note(false);
             }
         }
         assert_eq!(asked, [1, 2, 4, 8, 16, 32]);
-        looks.note(true);
-        assert!(looks.begin() && looks.begin());
+        checks.note(true);
+        assert!(checks.begin() && checks.begin());
     }
 }

@@ -155,7 +155,7 @@ impl Station {
 
     /// Reports the number of states while the worker explores, and returns how many of them it must
     /// give away. It keeps at least half of them: it may have had more when it was asked.
-    pub fn look(&mut self, broker: &mut dyn Broker, run: &RunId, states: u64) -> Result<u64> {
+    pub fn check_in(&mut self, broker: &mut dyn Broker, run: &RunId, states: u64) -> Result<u64> {
         let asked = self.hear(broker, run)?;
         self.report(broker, run, states)?;
         Ok(asked.map_or(0, |request| request.states.min(states / 2)))
@@ -286,8 +286,8 @@ mod tests {
         let shared = SharedMemory::new(1000);
         let mut broker = shared.connect();
         let [mut one, mut two, mut idle] = ["one", "two", "idle"].map(Station::new);
-        assert_eq!(one.look(&mut broker, &run(), 10).unwrap(), 0);
-        assert_eq!(two.look(&mut broker, &run(), 30).unwrap(), 0);
+        assert_eq!(one.check_in(&mut broker, &run(), 10).unwrap(), 0);
+        assert_eq!(two.check_in(&mut broker, &run(), 30).unwrap(), 0);
         let round = idle.balance(&mut broker, &run()).unwrap().unwrap();
         let transfer = |from: &str, states| Transfer {
             from: from.to_owned(),
@@ -300,10 +300,10 @@ mod tests {
         let round = idle.balance(&mut broker, &run()).unwrap().unwrap();
         assert_eq!(round.transfers, [transfer("one", 5)]);
         // The worker gives away the requested states, once.
-        assert_eq!(two.look(&mut broker, &run(), 40).unwrap(), 15);
-        assert_eq!(two.look(&mut broker, &run(), 25).unwrap(), 0);
+        assert_eq!(two.check_in(&mut broker, &run(), 40).unwrap(), 15);
+        assert_eq!(two.check_in(&mut broker, &run(), 25).unwrap(), 0);
         // The worker had more states when it was asked.
-        assert_eq!(one.look(&mut broker, &run(), 3).unwrap(), 1);
+        assert_eq!(one.check_in(&mut broker, &run(), 3).unwrap(), 1);
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
         let shared = SharedMemory::new(1000);
         let mut broker = shared.connect();
         let [mut busy, mut one, mut two] = ["busy", "one", "two"].map(Station::new);
-        busy.look(&mut broker, &run(), 100).unwrap();
+        busy.check_in(&mut broker, &run(), 100).unwrap();
         assert!(one.balance(&mut broker, &run()).unwrap().is_some());
         assert!(two.balance(&mut broker, &run()).unwrap().is_none());
         assert!(one.balance(&mut broker, &run()).unwrap().is_some());
@@ -325,8 +325,8 @@ mod tests {
         let shared = SharedMemory::new(1000);
         let mut broker = shared.connect();
         let [mut dead, mut gone, mut idle] = ["dead", "gone", "idle"].map(Station::new);
-        dead.look(&mut broker, &run(), 100).unwrap();
-        gone.look(&mut broker, &run(), 50).unwrap();
+        dead.check_in(&mut broker, &run(), 100).unwrap();
+        gone.check_in(&mut broker, &run(), 50).unwrap();
         gone.leave(&mut broker).unwrap();
         let round = idle.balance(&mut broker, &run()).unwrap().unwrap();
         assert_eq!(round.transfers.len(), 1);

@@ -1,7 +1,7 @@
 //! A worker: takes a job, explores it for a while, and returns its outcome and the remaining
 //! states.
 
-use everett::{Job, JobProgress, JobResult, Look, Prepared, Session, States, Supervisor};
+use everett::{Job, JobDecision, JobProgress, JobResult, Prepared, Session, States, Supervisor};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,13 +18,13 @@ use crate::grant::grant;
 use crate::hash::Hash;
 use crate::outcome::{CHILDREN, note_lease, outcome_of, settle_again};
 use crate::run::{Build, Manifest};
-use crate::sharing::{LOOKS_A_PIECE, Looks, RETRIES, RETRY_PAUSE, Sharing, lock};
+use crate::sharing::{CHECKS_A_PIECE, CheckCounter, RETRIES, RETRY_PAUSE, Sharing, lock};
 use crate::states::unpack_states;
 use crate::station::{Round, Station};
 use crate::status::reseed;
 
 /// The first check of a job comes after this part of the work between two checks.
-const FIRST_LOOK_PART: u64 = 16;
+const FIRST_CHECK_PART: u64 = 16;
 /// Number of times that an idle worker asks for a job before it searches for jobs that fell out of
 /// the queue.
 const IDLE_BEFORE_RESEEDING: u32 = 50;
@@ -97,10 +97,10 @@ pub struct Worker<'s> {
 struct WhileAsked<'g>(&'g mut dyn FnMut() -> bool);
 
 impl Supervisor for WhileAsked<'_> {
-    fn look(&mut self, _: &JobProgress<'_>, _: &mut Vec<u8>) -> Look {
+    fn check(&mut self, _: &JobProgress<'_>, _: &mut Vec<u8>) -> JobDecision {
         match (self.0)() {
-            true => Look::GoOn,
-            false => Look::Leave,
+            true => JobDecision::GoOn,
+            false => JobDecision::Leave,
         }
     }
 
@@ -220,7 +220,7 @@ impl<'s> Worker<'s> {
                 return Ok(Some((lease, explored)));
             }
         };
-        let (work, ticket) = (known.work.div_ceil(LOOKS_A_PIECE), lease.ticket.clone());
+        let (work, ticket) = (known.work.div_ceil(CHECKS_A_PIECE), lease.ticket.clone());
         // The station is lent to the supervisor while the worker explores.
         let mut station = std::mem::replace(&mut self.station, Station::new(""));
         let mut sharing = Sharing {
@@ -228,12 +228,12 @@ impl<'s> Worker<'s> {
             station: &mut station,
             weigh: &|states| known.prepared.weight_of(states),
             lease,
-            looks: Looks::default(),
+            checks: CheckCounter::default(),
             covered: 0,
             failure: None,
             tell: &mut |outcome| tell(&WorkerStep::Explored(Box::new(outcome))),
         };
-        let work = (work.div_ceil(FIRST_LOOK_PART), work);
+        let work = (work.div_ceil(FIRST_CHECK_PART), work);
         let explored = self.run_job(known, states, &ticket, work, &mut sharing);
         let (lease, failure) = (sharing.lease, sharing.failure);
         self.station = station;

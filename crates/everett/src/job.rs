@@ -67,13 +67,13 @@ pub struct JobProgress<'p> {
     /// The coverage of segments in the job, a mark each.
     pub covered: &'p [u8],
     /// Whether states can be given away while the exploration of the rest continues
-    /// ([`Look::Give`]).
+    /// ([`JobDecision::Give`]).
     pub can_give: bool,
 }
 
 /// The decision about a job after a check.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Look {
+pub enum JobDecision {
     /// The job continues.
     GoOn,
     /// The job ends, and all remaining states are for other workers.
@@ -87,10 +87,10 @@ pub enum Look {
 pub trait Supervisor {
     /// Checks a job after each piece of work. May add coverage of other workers, which searchers
     /// then avoid.
-    fn look(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Look;
+    fn check(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> JobDecision;
 
-    /// Takes the result of a job that ends because of [`Look::Give`]. The first of the remaining
-    /// states are those that this exploration keeps. Returns whether it continues.
+    /// Takes the result of a job that ends because of [`JobDecision::Give`]. The first of the
+    /// remaining states are those that this exploration keeps. Returns whether it continues.
     fn split(&mut self, result: JobResult) -> bool;
 }
 
@@ -252,11 +252,11 @@ impl Prepared {
                 covered: &explorer.coverage().segments,
                 can_give,
             };
-            let look = supervisor.look(&progress, &mut elsewhere);
+            let decision = supervisor.check(&progress, &mut elsewhere);
             explorer.know_covered(&std::mem::take(&mut elsewhere));
-            match look {
-                Look::GoOn => {}
-                Look::Give(count) if can_give => {
+            match decision {
+                JobDecision::GoOn => {}
+                JobDecision::Give(count) if can_give => {
                     let count = usize::try_from(count).unwrap_or(usize::MAX);
                     let given = explorer.give_states(count);
                     if count > 0 && given.is_empty() {
@@ -268,7 +268,7 @@ impl Prepared {
                         return Ok(None);
                     }
                 }
-                Look::Leave | Look::Give(_) => break,
+                JobDecision::Leave | JobDecision::Give(_) => break,
             }
         }
         let mut result = listener.result;

@@ -88,7 +88,7 @@ pub use follow::{FollowResult, follow, strace};
 pub use gathered::{Gathered, conclude, new_folder};
 pub use host::{HostSpec, parse_fault, parse_preempt, parse_scheduler};
 pub use job::{
-    Job, JobFinding, JobProgress, JobResult, JobTest, Look, Prepared, States, Supervisor,
+    Job, JobDecision, JobFinding, JobProgress, JobResult, JobTest, Prepared, States, Supervisor,
     root_state, weight_of,
 };
 pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};

@@ -1,15 +1,15 @@
 //! A cluster in virtual time. The search tree and the costs are invented or measured; all decisions
-//! are made by the code of real workers: balancer and requests (`Station`), checks (`Looks`),
-//! division of jobs and their outcomes (`hand_out`, `outcome_of`), queue and leases
-//! (`SharedMemory`), and the status (`status`). Equal configurations give equal results.
+//! are made by the code of real workers: balancer and requests (`Station`), checks
+//! (`CheckCounter`), division of jobs and their outcomes (`hand_out`, `outcome_of`), queue and
+//! leases (`SharedMemory`), and the status (`status`). Equal configurations give equal results.
 
 use anyhow::{Context, Result, ensure};
 use everett::{
     JobResult, Pending, States, Trace, TraceInput, Weight, root_state, share_of, weight_of,
 };
 use everett_cluster::{
-    Broker, Explored, Hash, Key, Kind, Lease, Looks, Outcome, RunId, SharedMemory, Station, Status,
-    Ticket, hand_out, outcome_of, outcome_of_split, pack_states, settle_again, status,
+    Broker, CheckCounter, Explored, Hash, Key, Kind, Lease, Outcome, RunId, SharedMemory, Station,
+    Status, Ticket, hand_out, outcome_of, outcome_of_split, pack_states, settle_again, status,
     unpack_states,
 };
 use std::cmp::Reverse;
@@ -37,7 +37,7 @@ pub struct Config {
     /// Mean duration of a step in seconds: a path has one step of its own, and each fork is one.
     pub step_seconds: f64,
     /// Time of exploration between two checks, in seconds.
-    pub look_seconds: f64,
+    pub check_seconds: f64,
     /// The ratio of the speed of rematerialising states to that of exploring them.
     pub replay_speed: f64,
     /// Costs of operations of the broker.
@@ -175,7 +175,7 @@ impl TreeNode {
 }
 
 /// The current activity of a worker.
-enum Doing {
+enum Activity {
     /// The worker waits, and has asked for a job this many times.
     Waits(u32),
     Explores(Box<Exploring>),
@@ -185,7 +185,7 @@ enum Doing {
 struct Exploring {
     lease: Lease,
     extended: f64,
-    looks: Looks,
+    checks: CheckCounter,
     states: Vec<TreeNode>,
     done: JobResult,
     /// Time of exploration that is not recorded yet, in seconds.
@@ -195,7 +195,7 @@ struct Exploring {
 
 struct Simulated {
     station: Station,
-    doing: Doing,
+    activity: Activity,
 }
 
 /// The simulated cluster.
@@ -241,7 +241,7 @@ pub fn simulate(config: &Config) -> Result<Course> {
     broker.publish(&ticket)?;
     let workers = (0..config.workers).map(|number| Simulated {
         station: Station::new(&format!("{number:05}")),
-        doing: Doing::Waits(0),
+        activity: Activity::Waits(0),
     });
     let mut cluster = Cluster {
         config,
@@ -289,13 +289,13 @@ impl Cluster<'_> {
                 self.kill(part, when);
             }
             self.traffic.get().begin(now);
-            let worked = match &self.workers[worker].doing {
-                Doing::Dead => continue,
-                Doing::Waits(idle) => {
+            let worked = match &self.workers[worker].activity {
+                Activity::Dead => continue,
+                Activity::Waits(idle) => {
                     let idle = *idle;
                     self.wait(worker, idle)?
                 }
-                Doing::Explores(_) => self.explore(worker)?,
+                Activity::Explores(_) => self.explore(worker)?,
             };
             let after = self.traffic.get().now;
             self.course.waiting += after - now;
@@ -317,7 +317,8 @@ impl Cluster<'_> {
     /// explores.
     fn is_over(&mut self) -> Result<bool> {
         let mut workers = self.workers.iter();
-        let is_quiet = self.has_ended && workers.all(|it| !matches!(it.doing, Doing::Explores(_)));
+        let is_quiet =
+            self.has_ended && workers.all(|it| !matches!(it.activity, Activity::Explores(_)));
         if !is_quiet {
             return Ok(false);
         }
@@ -327,9 +328,9 @@ impl Cluster<'_> {
     }
 
     fn sample(&mut self, second: usize) {
-        let lengths = self.workers.iter().map(|worker| match &worker.doing {
-            Doing::Explores(exploring) => exploring.states.len() as u64,
-            Doing::Waits(_) | Doing::Dead => 0,
+        let lengths = self.workers.iter().map(|worker| match &worker.activity {
+            Activity::Explores(exploring) => exploring.states.len() as u64,
+            Activity::Waits(_) | Activity::Dead => 0,
         });
         let lengths: Vec<u64> = lengths.collect();
         let (mean, deviation) = everett_cluster::spread(&lengths);
@@ -352,10 +353,10 @@ impl Cluster<'_> {
         for number in 0..count {
             let at = number * self.workers.len() / count.max(1);
             let worker = &mut self.workers[at];
-            if let Doing::Explores(exploring) = &worker.doing {
+            if let Activity::Explores(exploring) = &worker.activity {
                 self.course.useful -= exploring.seconds;
             }
-            worker.doing = Doing::Dead;
+            worker.activity = Activity::Dead;
         }
         self.sample_of(when as usize);
     }
@@ -369,7 +370,7 @@ impl Cluster<'_> {
             return self.take(number, lease);
         }
         let idle = idle + 1;
-        worker.doing = Doing::Waits(idle);
+        worker.activity = Activity::Waits(idle);
         if Station::is_round_due(idle) && now < self.config.balance_until {
             worker.station.balance(&mut *self.broker, &self.run)?;
         }
@@ -383,7 +384,7 @@ impl Cluster<'_> {
         if let Some(recorded) = self.broker.look_up(&key)? {
             let outcome = Outcome::read(&recorded)?;
             settle_again(&mut *self.broker, &lease, &outcome)?;
-            self.workers[number].doing = Doing::Waits(0);
+            self.workers[number].activity = Activity::Waits(0);
             return Ok(0.0);
         }
         let states = self.broker.get(lease.ticket.states)?;
@@ -400,23 +401,23 @@ impl Cluster<'_> {
             extended: self.traffic.get().now,
             random: states.first().map_or(0, |state| state.seed),
             lease,
-            looks: Looks::default(),
+            checks: CheckCounter::default(),
             states,
             done: JobResult::default(),
             seconds: 0.0,
         };
-        self.workers[number].doing = Doing::Explores(Box::new(exploring));
+        self.workers[number].activity = Activity::Explores(Box::new(exploring));
         Ok(replay + self.advance(number))
     }
 
     /// Explores until the next check. Returns the time that this takes.
     fn advance(&mut self, number: usize) -> f64 {
         let (config, mut seconds) = (self.config, 0.0);
-        let Doing::Explores(exploring) = &mut self.workers[number].doing else {
+        let Activity::Explores(exploring) = &mut self.workers[number].activity else {
             return 0.0;
         };
         let statistics = &mut exploring.done.part.statistics;
-        while seconds < config.look_seconds && !exploring.states.is_empty() {
+        while seconds < config.check_seconds && !exploring.states.is_empty() {
             exploring.random = mix(exploring.random);
             // The newest states are selected, as by searchers that go deep: the frontier stays
             // small.
@@ -450,7 +451,7 @@ impl Cluster<'_> {
     /// next action.
     fn explore(&mut self, number: usize) -> Result<f64> {
         let worker = &mut self.workers[number];
-        let Doing::Explores(exploring) = &mut worker.doing else {
+        let Activity::Explores(exploring) = &mut worker.activity else {
             return Ok(0.0);
         };
         let now = self.traffic.get().now;
@@ -461,16 +462,18 @@ impl Cluster<'_> {
         if exploring.states.is_empty() {
             return self.finish(number);
         }
-        exploring.looks.begin();
+        exploring.checks.begin();
         let states = exploring.states.len() as u64;
-        let asked = worker.station.look(&mut *self.broker, &self.run, states)?;
-        if exploring.looks.ends_piece() {
+        let asked = worker
+            .station
+            .check_in(&mut *self.broker, &self.run, states)?;
+        if exploring.checks.ends_piece() {
             self.broker
                 .look_up(&Key::of_run(Kind::Coverage, &self.run))?;
             self.broker
                 .look_up(&Key::of_run(Kind::Cancelled, &self.run))?;
         }
-        if asked > 0 || exploring.looks.is_recorded() {
+        if asked > 0 || exploring.checks.is_recorded() {
             self.split(number, asked as usize)?;
         }
         Ok(self.advance(number))
@@ -479,7 +482,7 @@ impl Cluster<'_> {
     /// Gives states away as the engine does: the heaviest, up to their share of the weight.
     fn split(&mut self, number: usize, asked: usize) -> Result<()> {
         let worker = &mut self.workers[number];
-        let Doing::Explores(exploring) = &mut worker.doing else {
+        let Activity::Explores(exploring) = &mut worker.activity else {
             return Ok(());
         };
         exploring.states.sort_by_key(|state| state.depth);
@@ -498,7 +501,7 @@ impl Cluster<'_> {
         if !is_ours {
             // Another worker has explored the job, too.
             self.course.useful -= seconds;
-            worker.doing = Doing::Waits(0);
+            worker.activity = Activity::Waits(0);
             return Ok(());
         }
         let now = self.traffic.get().now;
@@ -508,8 +511,8 @@ impl Cluster<'_> {
 
     fn finish(&mut self, number: usize) -> Result<f64> {
         let worker = &mut self.workers[number];
-        let doing = std::mem::replace(&mut worker.doing, Doing::Waits(0));
-        let Doing::Explores(exploring) = doing else {
+        let activity = std::mem::replace(&mut worker.activity, Activity::Waits(0));
+        let Activity::Explores(exploring) = activity else {
             return Ok(0.0);
         };
         let (name, ticket) = (worker.station.name(), &exploring.lease.ticket);
@@ -534,7 +537,7 @@ mod tests {
             workers,
             paths: 4000,
             step_seconds: 0.05,
-            look_seconds: 0.5,
+            check_seconds: 0.5,
             replay_speed: 20.0,
             costs: Costs {
                 latency: 0.0005,

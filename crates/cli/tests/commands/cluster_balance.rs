@@ -6,8 +6,8 @@ use crate::cluster::{submitted, test_build};
 use crate::common::samples::{FORKS, FORKS_PATHS};
 use crate::common::{build, endings, folder, summary};
 use everett::{
-    Budget, Job, JobProgress, JobResult, Look, Parcel, Prepared, RunSpec, Session, Silent, States,
-    Supervisor, explore,
+    Budget, Job, JobDecision, JobProgress, JobResult, Parcel, Prepared, RunSpec, Session, Silent,
+    States, Supervisor, explore,
 };
 use everett_cluster::{
     Broker, Error, Hash, JobId, Key, Kind, Lease, MemoryBroker, RunId, SharedMemory, Station,
@@ -350,25 +350,25 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A supervisor that knows what is covered elsewhere. Records after how many looks each segment was
-/// covered.
+/// A supervisor that knows what is covered elsewhere. Records after how many checks each segment
+/// was covered.
 struct Watching {
     elsewhere: Vec<u8>,
     first: Vec<u64>,
-    looks: u64,
+    checks: u64,
 }
 
 impl Supervisor for Watching {
-    fn look(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Look {
-        self.looks += 1;
+    fn check(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> JobDecision {
+        self.checks += 1;
         self.first.resize(progress.covered.len(), 0);
         for (first, mark) in self.first.iter_mut().zip(progress.covered) {
             if *mark != 0 && *first == 0 {
-                *first = self.looks;
+                *first = self.checks;
             }
         }
         covered.clone_from(&self.elsewhere);
-        Look::GoOn
+        JobDecision::GoOn
     }
 
     fn split(&mut self, _: JobResult) -> bool {
@@ -391,7 +391,7 @@ fn watched(folder: &Path, word: &str, elsewhere: Vec<u8>) -> (Watching, JobResul
     let mut watching = Watching {
         elsewhere,
         first: Vec::new(),
-        looks: 0,
+        checks: 0,
     };
     let job = Job {
         states: States::beginning(false),
@@ -428,7 +428,7 @@ fn searchers_keep_away_from_what_others_have_covered() {
             .max()
     };
     let (alone, knowing) = (last(&alone).expect("one"), last(&knowing).expect("one"));
-    assert!(4 * knowing < 3 * alone, "{knowing} looks, {alone} alone");
+    assert!(4 * knowing < 3 * alone, "{knowing} checks, {alone} alone");
 }
 
 #[test]
@@ -488,20 +488,20 @@ int main(void) {
 }
 "#;
 
-/// A supervisor that gives states away once, at a look, and keeps the results.
+/// A supervisor that gives states away once, at a check, and keeps the results.
 struct Giving {
     at: u64,
-    looks: u64,
+    checks: u64,
     given: Vec<States>,
     parts: Vec<JobResult>,
 }
 
 impl Supervisor for Giving {
-    fn look(&mut self, _: &JobProgress<'_>, _: &mut Vec<u8>) -> Look {
-        self.looks += 1;
-        match self.looks == self.at {
-            true => Look::Give(1000),
-            false => Look::GoOn,
+    fn check(&mut self, _: &JobProgress<'_>, _: &mut Vec<u8>) -> JobDecision {
+        self.checks += 1;
+        match self.checks == self.at {
+            true => JobDecision::Give(1000),
+            false => JobDecision::GoOn,
         }
     }
 
@@ -512,11 +512,11 @@ impl Supervisor for Giving {
     }
 }
 
-/// Explores states. Returns the results, and the states that were given away at a look.
+/// Explores states. Returns the results, and the states that were given away at a check.
 fn given_at(prepared: &Prepared, states: States, at: u64) -> (Vec<JobResult>, Vec<States>) {
     let mut giving = Giving {
         at,
-        looks: 0,
+        checks: 0,
         given: Vec::new(),
         parts: Vec::new(),
     };
@@ -575,8 +575,8 @@ fn states_that_move_together_are_replayed_together() {
             most = most.max(count);
             parts.extend(rest);
         }
-        assert_eq!(ends(&parts), ends(&whole), "at look {at}");
-        assert_eq!(executed(&parts), executed(&whole), "at look {at}");
+        assert_eq!(ends(&parts), ends(&whole), "at check {at}");
+        assert_eq!(executed(&parts), executed(&whole), "at check {at}");
     }
     assert!(most > 8, "{most} states moved together");
 }
