@@ -41,7 +41,7 @@ pub(crate) struct TimeSlice<'k, 'v> {
     /// The call takes no virtual time: the native program may make more or fewer such calls.
     unseen: bool,
     /// Whether the call only reads a clock; `None` if it lets other threads run.
-    looks: Option<bool>,
+    reads_clock: Option<bool>,
     /// Result of the last system call.
     pub(crate) result: Option<Value>,
 }
@@ -53,7 +53,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             counted: 0,
             described: None,
             unseen: false,
-            looks: Some(false),
+            reads_clock: Some(false),
             result: None,
         }
     }
@@ -166,7 +166,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         let number = self.kernel.vm.concretize(call.number)?;
         let is_aside = self.kernel.host.internal_call;
         self.unseen = is_aside || syscalls::row(number).is_some_and(Row::is_about_memory);
-        self.looks = syscalls::looks_at_clock(number);
+        self.reads_clock = syscalls::only_reads_clock(number);
         if !self.unseen && self.kernel.stop_at_point() {
             return Err(Stop::Point);
         }
@@ -225,7 +225,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             kernel.restore_mask();
         }
         if !self.unseen {
-            let took_ns = kernel.time_taken(self.looks);
+            let took_ns = kernel.time_taken(self.reads_clock);
             // The clock saturates: a program that sleeps forever reaches the end of time.
             kernel.host.clock_ns = kernel.host.clock_ns.saturating_add(took_ns);
             kernel.vm.clock_ns = kernel.host.clock_ns;

@@ -179,8 +179,8 @@ impl HostState {
             };
             child.parent = reaper;
             child.exit_signal = SIGCHLD;
-            let (life, signal) = (child.exit_state, child.parent_death_signal);
-            match life {
+            let (exit_state, signal) = (child.exit_state, child.parent_death_signal);
+            match exit_state {
                 ExitState::Zombie(_) if reaper == INIT => child.exit_state = ExitState::Reaped,
                 ExitState::Zombie(exit_status) => {
                     let signal = HostState::signal_of_exit(child, exit_status);

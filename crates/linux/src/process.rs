@@ -104,7 +104,7 @@ pub struct TaskState {
     /// The deadline is on the wall clock, and moves when the wall clock is set.
     pub waits_for_wall_clock: bool,
     /// Clock readings since the last other system call.
-    pub looks: u32,
+    pub clock_readings: u32,
     /// The address at which the current system call stores the remaining time if a signal
     /// interrupts it; 0 if nowhere.
     pub remainder: u64,
@@ -190,7 +190,7 @@ impl TaskState {
             alternate_stack: (0, 2, 0),
             deadline_ns: None,
             waits_for_wall_clock: false,
-            looks: 0,
+            clock_readings: 0,
             remainder: 0,
             restored_mask: None,
             handlers: Vec::new(),

@@ -15,8 +15,8 @@ use crate::{NameContext, NameKind};
 /// Maximum length of a message that is analysed.
 const MOST_LENGTH: u32 = 4096;
 
-/// The moment at which the message is sent: a time, or an event.
-type StateMoment = (Option<u64>, Option<(StateEvent, ScenarioLocation)>);
+/// When the message is sent: at a time, or at an event.
+type StateTime = (Option<u64>, Option<(StateEvent, ScenarioLocation)>);
 
 /// The context of the table.
 struct Reader<'r> {
@@ -234,7 +234,7 @@ impl Reader<'_> {
         Some((least, most))
     }
 
-    fn state(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<StateMoment> {
+    fn state(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<StateTime> {
         const WANTED: &str = "at = \"2s\", message = 1, or mark = \"NAME\"";
         let TomlValue::Table(_) = &node.value else {
             let wanted = format!("a table with {WANTED}");

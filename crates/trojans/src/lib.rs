@@ -19,10 +19,10 @@ mod domain;
 mod eliminate;
 mod formula;
 mod layout;
-mod moments;
 mod path_input;
 mod pattern;
 mod pin;
+mod point_times;
 mod predicate;
 mod search;
 mod server;
@@ -33,10 +33,10 @@ pub use clients::{ClientOptions, Clients};
 pub use eliminate::eliminate;
 pub use formula::{Formula, Open};
 pub use layout::{Count, Field, Layout, Placed, Shape, Start, unmasked as unmasked_parts};
-pub use moments::{Moment, Moments, Point};
 pub use path_input::PathInput;
 pub use pattern::{Pattern, PatternError};
 pub use pin::Pin;
+pub use point_times::{Point, PointTime, PointTimes};
 pub use predicate::{Encoded, Message, StoredPath, unmasked};
 pub use search::{
     Answer, Found, How, Kept, Missing, Negation, Produced, Search, SearchError, SearchOptions,

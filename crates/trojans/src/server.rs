@@ -9,7 +9,7 @@ use everett_vm::BugKind;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use crate::moments::Moment;
+use crate::point_times::PointTime;
 use crate::pattern::Pattern;
 use crate::predicate::StoredPath;
 use crate::search::{Answer, Search};
@@ -64,7 +64,7 @@ pub struct ServerOptions {
     pub accept: AcceptRule,
     /// When the server is in the state under analysis, if an event gives it. In other worlds, the
     /// message does not count.
-    pub moment: Option<Moment>,
+    pub point_time: Option<PointTime>,
 }
 
 impl ServerOptions {
@@ -82,17 +82,17 @@ impl ServerOptions {
     /// Decides about a host that has received a packet: the message must find the server in the state
     /// under analysis.
     pub(crate) fn delivered(&self, view: &StateView<'_, '_>) -> Keep {
-        match &self.moment {
+        match &self.point_time {
             Some(_) if self.has_message(view) && !view.is_marked() => Keep::Prune,
-            Some(moment) => moment.delivered(view, self.server),
+            Some(point_time) => point_time.delivered(view, self.server),
             None => Keep::Yes,
         }
     }
 
     /// Decides about a host that has exposed data.
     pub(crate) fn exposed(&self, view: &StateView<'_, '_>) -> Keep {
-        let moment = self.moment.as_ref();
-        moment.map_or(Keep::Yes, |moment| moment.exposed(view, self.server))
+        let point_time = self.point_time.as_ref();
+        point_time.map_or(Keep::Yes, |point_time| point_time.exposed(view, self.server))
     }
 
     /// Returns whether the packet is an answer of the server to the sender.

@@ -8,7 +8,7 @@ use everett_vm::Image;
 use std::collections::BTreeSet;
 
 use super::classes::{hex, place};
-use super::moment::SentAt;
+use super::state_time::SentAt;
 use super::summary::{TrojanFinding, TrojansSummary};
 use super::{Analysis, Class, Origin, incomplete, quiet};
 use crate::error::Result;

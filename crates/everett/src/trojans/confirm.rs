@@ -10,7 +10,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::afterwards::Found;
-use super::moment::SentAt;
+use super::state_time::SentAt;
 use super::summary::{TrojanEntry, TrojansSummary};
 use super::{Analysis, Class, LENGTH_ARGUMENT, Origin};
 use crate::capture::capture;

@@ -7,9 +7,9 @@ mod classes;
 mod clients;
 mod confirm;
 mod environment;
-mod moment;
 mod native_clients;
 mod refute;
+mod state_time;
 mod stored;
 pub(crate) mod summary;
 mod text;
@@ -38,7 +38,7 @@ use crate::session::Session;
 use crate::spec::{AcceptedBy, AcceptedRule, RunSpec, Sender};
 
 use clients::Sent;
-use moment::{Senders, SentAt};
+use state_time::{Senders, SentAt};
 pub use stored::{Contains, contains};
 pub use summary::{
     ClientFigures, Contradiction, KeptFigures, LengthFigures, NativeRuns, Nearest, TrojanEntry,
@@ -542,7 +542,7 @@ impl Analysis<'_> {
             sender_port: origin.port,
             length,
             accept: self.rule()?,
-            moment: origin.sent_at.moment(&self.setup),
+            point_time: origin.sent_at.point_time(&self.setup),
         })
     }
 

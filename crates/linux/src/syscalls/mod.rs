@@ -96,7 +96,7 @@ static BY_NUMBER: LazyLock<Vec<Option<&'static Row>>> = LazyLock::new(|| {
 
 /// Whether a system call only reads a clock; `None` for `sched_yield`, which polling loops combine
 /// with clock readings.
-pub fn looks_at_clock(number: u64) -> Option<bool> {
+pub fn only_reads_clock(number: u64) -> Option<bool> {
     const GETTIMEOFDAY: u64 = 96;
     const TIMES: u64 = 100;
     const TIME: u64 = 201;

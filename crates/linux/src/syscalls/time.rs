@@ -257,7 +257,7 @@ impl Kernel<'_, '_> {
     /// waiting for time to pass: after 100 readings, each one takes an eighth longer than the one
     /// before, at most a millisecond (a tenth of that on a host with a network), but not beyond the
     /// next deadline or timer.
-    pub(crate) fn time_taken(&mut self, looks: Option<bool>) -> u64 {
+    pub(crate) fn time_taken(&mut self, reads_clock: Option<bool>) -> u64 {
         const PATIENCE: u32 = 100;
         // Packets that arrive meanwhile are delayed by as much.
         let longest_ns = if self.host.wire.is_networked {
@@ -266,12 +266,12 @@ impl Kernel<'_, '_> {
             1_000_000
         };
         let task = self.task_mut();
-        match looks {
-            Some(true) => task.looks = task.looks.saturating_add(1),
-            Some(false) => task.looks = 0,
+        match reads_clock {
+            Some(true) => task.clock_readings = task.clock_readings.saturating_add(1),
+            Some(false) => task.clock_readings = 0,
             None => {}
         }
-        let beyond = task.looks.saturating_sub(PATIENCE);
+        let beyond = task.clock_readings.saturating_sub(PATIENCE);
         if beyond == 0 {
             return SYSTEM_CALL_NS;
         }

@@ -75,7 +75,7 @@ impl Oracle for Tape {
     }
 }
 
-/// The surroundings of a host.
+/// The execution context of a host.
 struct Bench {
     image: Image,
     arena: Arena,

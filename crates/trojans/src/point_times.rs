@@ -1,4 +1,4 @@
-//! The moment of a server state that an event gives: finds out when worlds reach it, and excludes
+//! The time of a server state that an event gives: finds out when worlds reach it, and excludes
 //! worlds that reach it at another time.
 
 use everett_engine::{Explorer, Keep, Listener, StateView, WorldFinding};
@@ -39,16 +39,16 @@ impl Point {
 }
 
 /// The times at which worlds first reach a point. They are not explored beyond it.
-pub struct Moments {
+pub struct PointTimes {
     point: Point,
     /// The virtual times.
     pub times_ns: BTreeSet<u64>,
 }
 
-impl Moments {
+impl PointTimes {
     /// Creates a listener that has seen nothing yet.
-    pub fn new(point: Point) -> Moments {
-        Moments {
+    pub fn new(point: Point) -> PointTimes {
+        PointTimes {
             point,
             times_ns: BTreeSet::new(),
         }
@@ -63,7 +63,7 @@ impl Moments {
     }
 }
 
-impl Listener for Moments {
+impl Listener for PointTimes {
     fn finding(&mut self, _finding: &WorldFinding) {}
 
     fn tick(&mut self, _explorer: &Explorer<'_>) {}
@@ -82,17 +82,17 @@ impl Listener for Moments {
     }
 }
 
-/// The moment of a server state. Only worlds that first reach the point at this time are in that
+/// The time of a server state. Only worlds that first reach the point at this time are in that
 /// state: in them, the states of the server are marked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Moment {
+pub struct PointTime {
     /// The point.
     pub point: Point,
     /// The virtual time.
     pub at_ns: u64,
 }
 
-impl Moment {
+impl PointTime {
     fn decide(&self, is_reached: bool, view: &StateView<'_, '_>, server: HostIndex) -> Keep {
         match view.clock_ns() {
             now_ns if is_reached && now_ns < self.at_ns => Keep::Prune,

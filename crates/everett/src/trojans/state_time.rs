@@ -1,9 +1,9 @@
-//! The moments at which the unconstrained message is sent: the time that the scenario says, or the
+//! The times at which the unconstrained message is sent: the time that the scenario says, or the
 //! times at which worlds reach the event that it names.
 
 use everett_engine::{Explorer, Start};
 use everett_scenario::{StateEvent, Trojans};
-use everett_trojans::{Moment, Moments, Point};
+use everett_trojans::{PointTime, PointTimes, Point};
 use std::collections::BTreeSet;
 
 use super::{Analysis, Origin, SENDER_PORT, incomplete, quiet};
@@ -38,13 +38,13 @@ impl SentAt {
         }
     }
 
-    /// Returns the moment of the server state, if an event gives it.
-    pub(super) fn moment(self, setup: &Trojans) -> Option<Moment> {
+    /// Returns the time of the server state, if an event gives it.
+    pub(super) fn point_time(self, setup: &Trojans) -> Option<PointTime> {
         let (SentAt::Event(at_ns), Some((event, _))) = (self, &setup.state_event) else {
             return None;
         };
         let point = point(event, setup);
-        Some(Moment { point, at_ns })
+        Some(PointTime { point, at_ns })
     }
 }
 
@@ -110,10 +110,10 @@ impl Analysis<'_> {
         let mut run = self.with_sender(&origin.at(SentAt::Never))?;
         run.max_virtual_time = self.spec.run.max_virtual_time;
         let (config, images) = prepare(&run, self.session)?;
-        let mut moments = Moments::new(point);
+        let mut reached = PointTimes::new(point);
         let mut explorer = Explorer::new(&images, quiet(&config), Start::Beginning)?;
-        let stopped = explorer.run(&self.session.stop, &mut moments);
+        let stopped = explorer.run(&self.session.stop, &mut reached);
         let why = incomplete(&explorer, stopped);
-        Ok((moments.times_ns, why))
+        Ok((reached.times_ns, why))
     }
 }
