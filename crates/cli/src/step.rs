@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// How to watch a replay.
 #[derive(clap::Args)]
-pub struct LookArgs {
+pub struct InspectArgs {
     /// Print system calls to stderr, as strace does, each with the number of its event.
     #[arg(long)]
     pub strace: bool,
@@ -39,7 +39,7 @@ pub struct LookArgs {
     pub speed: Option<String>,
 }
 
-impl LookArgs {
+impl InspectArgs {
     /// Returns whether the options apply to a single trace only.
     pub fn is_about_one(&self) -> bool {
         self.gdb.is_some() || self.step || self.pcap.is_some() || self.speed.is_some()
@@ -57,7 +57,12 @@ impl LookArgs {
 }
 
 /// Opens a debugger in a replay, or steps through it. The exit code does not depend on the trace.
-pub fn look(args: &LookArgs, path: &Path, build: &BuildSpec, session: &Session) -> Result<()> {
+pub fn inspect(
+    args: &InspectArgs,
+    path: &Path,
+    build: &BuildSpec,
+    session: &Session,
+) -> Result<()> {
     let replay = NativeReplay::open(path, build, session)?;
     match &args.gdb {
         Some(point) => replay.debug(point, &mut Terminal)?,

@@ -37,12 +37,12 @@ mod gathered;
 mod handover;
 mod host;
 mod input;
+mod inspect;
 mod job;
 mod judge;
 mod klee;
 mod layers;
 mod load;
-mod look;
 mod native;
 mod native_world;
 mod options;
@@ -87,6 +87,7 @@ pub use finding::FindingEntry;
 pub use follow::{FollowResult, follow, strace};
 pub use gathered::{Gathered, conclude, new_folder};
 pub use host::{HostSpec, parse_fault, parse_preempt, parse_scheduler};
+pub use inspect::{StopPoint, Viewer};
 pub use job::{
     Job, JobDecision, JobFinding, JobProgress, JobResult, JobTest, Prepared, States, Supervisor,
     root_state, weight_of,
@@ -94,7 +95,6 @@ pub use job::{
 pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
-pub use look::{StopPoint, Viewer};
 pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, native};
 pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Takes, option, options_list};
 pub use parcel::Parcel;

@@ -204,7 +204,7 @@ impl NativeWorld {
         let files = around.invariants.iter();
         let times = Times {
             times: files.flat_map(|file| file.times()).collect(),
-            check: &mut |moment, shown| confirming.as_mut()?.look(moment, shown),
+            check: &mut |trigger, shown| confirming.as_mut()?.check_running(trigger, shown),
         };
         let network = NativeNetwork {
             network: &around.network,
@@ -218,7 +218,7 @@ impl NativeWorld {
             && seen.broken.is_none()
             && !is_cut
         {
-            seen.broken = confirming.look_back(&seen.histories);
+            seen.broken = confirming.check_end(&seen.histories);
         }
         if let Some(confirming) = confirming {
             seen.unevaluated = confirming.failures;

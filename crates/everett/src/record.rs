@@ -259,13 +259,13 @@ impl<'o> Recorder<'o> {
     /// Returns whether the next tick writes a checkpoint. A bootstrap search has none: it would not
     /// contain the hosts that were set up.
     fn is_checkpoint_due(&self) -> bool {
-        const BETWEEN_LOOKS: u64 = 16;
-        let is_looked_at = (self.ticks + 1).is_multiple_of(BETWEEN_LOOKS);
+        const TICKS_BETWEEN_CHECKS: u64 = 16;
+        let is_checked = (self.ticks + 1).is_multiple_of(TICKS_BETWEEN_CHECKS);
         let is_due = || {
             let now = self.session.now();
             self.checkpoints.as_ref().is_some_and(|it| it.is_due(now))
         };
-        is_looked_at && self.hosts.is_empty() && is_due()
+        is_checked && self.hosts.is_empty() && is_due()
     }
 
     /// Writes a checkpoint if one is due.

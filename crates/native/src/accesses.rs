@@ -507,7 +507,7 @@ impl AccessPoints {
 
     /// Records the memory that an instruction accesses, for the survey. `is_shared` says that
     /// processes share its memory.
-    pub fn look(
+    pub fn record_access(
         &mut self,
         name: TaskName,
         address: u64,
@@ -575,7 +575,7 @@ mod tests {
         let end = start + 4;
         let operands = [MemoryOperand { start, end, writes }];
         points.arrive(name, at, &operands);
-        points.look(name, at, &operands, false);
+        points.record_access(name, at, &operands, false);
         points.event();
     }
 

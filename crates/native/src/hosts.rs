@@ -604,9 +604,9 @@ impl<'c> Loop<'c, '_, '_> {
             .collect()
     }
 
-    fn is_broken(&mut self, moment: CheckTrigger, at: Option<usize>) -> bool {
+    fn is_broken(&mut self, trigger: CheckTrigger, at: Option<usize>) -> bool {
         let exposed = self.exposed();
-        self.broken = (self.checks.check)(moment, &exposed);
+        self.broken = (self.checks.check)(trigger, &exposed);
         let at = at.filter(|_| self.broken.is_some());
         self.broken_on = at.map(|at| self.names[at].clone());
         self.broken.is_some()

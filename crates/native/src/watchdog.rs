@@ -15,7 +15,7 @@ use crate::sandbox;
 pub const PATIENCE: Duration = Duration::from_millis(50);
 /// The interval at which the memory of the running process is checked: a process can touch some
 /// gigabytes a second.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Watches the running thread.
 pub struct Watchdog {
@@ -41,7 +41,7 @@ impl Watchdog {
             // The process whose memory was checked last, and its memory when the allowance was set.
             let mut base = (0, 0, 0);
             while !stop.load(Ordering::Relaxed) {
-                std::thread::park_timeout(LOOK);
+                std::thread::park_timeout(POLL_INTERVAL);
                 let [process, thread, stretch, long] = &*seen;
                 let stretch = stretch.load(Ordering::Acquire);
                 let process = process.load(Ordering::Relaxed) as i32;

@@ -296,7 +296,7 @@ impl Instance {
             }
             // Checks periodically whether a client has ended.
             let look = if self.listener.is_some() {
-                until.min(Instant::now() + LOOK)
+                until.min(Instant::now() + POLL_INTERVAL)
             } else {
                 until
             };
@@ -357,7 +357,7 @@ impl Instance {
             if let Some(other) = seen {
                 return Err(other);
             }
-            if is_late || !self.wait(until.min(Instant::now() + LOOK)) {
+            if is_late || !self.wait(until.min(Instant::now() + POLL_INTERVAL)) {
                 return Err("says nothing".to_owned());
             }
         }
@@ -404,7 +404,7 @@ fn is_over(link: &Link, setup: &LiveSetup, wanted: &[u8]) -> bool {
 }
 
 /// The interval between two checks of an instance.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The comparison of an instance's answer with a recorded one.
 enum Seen {

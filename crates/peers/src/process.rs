@@ -15,7 +15,7 @@ use crate::setup::{LiveSetup, ReadyWhen, Where};
 /// Maximum time until a peer is ready.
 const MAX_START: Duration = Duration::from_secs(30);
 /// The interval between two checks of a peer that starts.
-const LOOK: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The file in the peer's folder with its output.
 const OUTPUT: &str = ".everett-output";
 
@@ -119,7 +119,7 @@ impl Process {
                 (true, _) => "it ended before it was ready",
                 (false, true) => "it does not become ready",
                 (false, false) => {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(POLL_INTERVAL);
                     continue;
                 }
             };

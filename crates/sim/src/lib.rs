@@ -1,4 +1,4 @@
-//! The life of a host in a world: what is in transit to it, its clock and horizon, the faults that
+//! Simulates a host in a world: what is in transit to it, its clock and horizon, the faults that
 //! hit it, when it starts and restarts, what it exposes to invariants, and how it must end.
 //!
 //! One implementation serves explored hosts (the vm, driven by `engine`) and native ones (ptrace,

@@ -43,7 +43,7 @@ impl BuildTime {
         what: &Path,
         mut attempt: impl FnMut() -> Result<Option<T>, ToolchainError>,
     ) -> Result<T, ToolchainError> {
-        const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+        const POLL_INTERVAL: Duration = Duration::from_millis(10);
         loop {
             if let Some(done) = attempt()? {
                 return Ok(done);
@@ -54,7 +54,7 @@ impl BuildTime {
                     seconds: most.as_secs(),
                 });
             }
-            std::thread::sleep(BETWEEN_LOOKS);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

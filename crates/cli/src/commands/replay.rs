@@ -10,7 +10,7 @@ use crate::EXIT_CLEAN;
 use crate::commands::{BuildArgs, Subcommand, exit_code};
 use crate::display::{Display, Steps, print};
 use crate::session::session;
-use crate::step::{LookArgs, look};
+use crate::step::{InspectArgs, inspect};
 
 /// Arguments of `everett replay`.
 #[derive(clap::Args)]
@@ -19,7 +19,7 @@ pub struct ReplayArgs {
     path: PathBuf,
     /// How it is looked at.
     #[command(flatten)]
-    look: LookArgs,
+    inspect: InspectArgs,
     /// On which build.
     #[command(flatten)]
     build: BuildArgs,
@@ -34,22 +34,22 @@ pub struct ReplayArgs {
 impl Subcommand for ReplayArgs {
     fn run(&self) -> Result<u8> {
         let (session, build) = (session()?, self.build.spec());
-        if self.look.is_interactive() {
-            look(&self.look, &self.path, &build, &session)?;
+        if self.inspect.is_interactive() {
+            inspect(&self.inspect, &self.path, &build, &session)?;
             return Ok(EXIT_CLEAN);
         }
         let spec = ReplaySpec {
             path: self.path.clone(),
             build,
-            one: self.look.is_about_one(),
-            steps: self.look.needs_log(),
-            pcap: self.look.pcap.clone(),
+            one: self.inspect.is_about_one(),
+            steps: self.inspect.needs_log(),
+            pcap: self.inspect.pcap.clone(),
             times: self.times,
             live: self.live,
         };
         let mut display = Display::of_replay(Steps {
-            are_printed: self.look.strace,
-            since: self.look.speed.as_ref().map(|_| Instant::now()),
+            are_printed: self.inspect.strace,
+            since: self.inspect.speed.as_ref().map(|_| Instant::now()),
         });
         let result = everett::replay(&spec, &session, &mut display)?;
         let what = if result.are_worlds {

@@ -41,10 +41,10 @@ impl Explorer<'_> {
         }
         // No state passes a time at which invariants are evaluated or a host starts, nor the limit
         // of virtual time.
-        let looked_at = self.world.times.first().copied();
+        let check_ns = self.world.times.first().copied();
         let last = [
             self.config.limits.max_virtual_ns,
-            looked_at,
+            check_ns,
             self.next_start_ns(),
         ];
         let is_beyond = last.iter().flatten().any(|last| next.0 > *last);

@@ -74,21 +74,21 @@ impl<'c> Confirming<'c> {
     }
 
     /// Returns the message of an invariant that is violated while the world runs.
-    pub(crate) fn look(
+    pub(crate) fn check_running(
         &mut self,
-        moment: CheckTrigger,
+        trigger: CheckTrigger,
         shown: &[(String, ExposedData)],
     ) -> Option<String> {
         let hosts: Vec<(&String, &ExposedData)> =
             shown.iter().map(|(name, data)| (name, data)).collect();
-        match moment {
+        match trigger {
             CheckTrigger::Change => self.broken(When::OnChange, &hosts),
             CheckTrigger::At(time_ns) => self.broken(When::At { time_ns }, &hosts),
         }
     }
 
     /// Returns the message of an invariant that is violated at the end of the world.
-    pub(crate) fn look_back(&mut self, histories: &[(String, History)]) -> Option<String> {
+    pub(crate) fn check_end(&mut self, histories: &[(String, History)]) -> Option<String> {
         let hosts: Vec<(&String, &ExposedData)> = histories
             .iter()
             .map(|(name, history)| (name, &history.last))

@@ -123,7 +123,8 @@ impl NativeMachine<'_> {
             let operands = memory_operands(&instruction, &registers);
             let shares = native.tracee.shares;
             self.access_points.arrive(name, address, &operands);
-            self.access_points.look(name, address, &operands, shares);
+            self.access_points
+                .record_access(name, address, &operands, shares);
             if self.is_decided_at(name, address, false) {
                 if let Some(native) = self.threads.get_mut(&name) {
                     native.preempted_at = Some(address);

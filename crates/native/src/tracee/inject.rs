@@ -172,9 +172,10 @@ impl Tracee {
         const PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
         while self.thread != self.process {
             let has_stopped = |thread: Pid| {
-                let looks = WaitPidFlag::__WALL | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+                let without_reaping =
+                    WaitPidFlag::__WALL | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
                 let id = nix::sys::wait::Id::Pid(thread);
-                let events = looks | WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED;
+                let events = without_reaping | WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED;
                 let status = nix::sys::wait::waitid(id, events);
                 status.is_ok_and(|status| status != WaitStatus::StillAlive)
             };

@@ -33,7 +33,7 @@ struct Running {
 }
 
 /// The interval at which a wait for the solver checks whether it must end.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl SmtProcess {
     pub fn new(config: SmtConfig) -> SmtProcess {
@@ -148,10 +148,10 @@ impl Running {
     fn line(&mut self, interrupt: &Interrupt, timeout: Option<Duration>) -> Result<String, String> {
         let mut waited = Duration::ZERO;
         loop {
-            match self.output.recv_timeout(BETWEEN_LOOKS) {
+            match self.output.recv_timeout(POLL_INTERVAL) {
                 Ok(line) => return Ok(line.trim().to_owned()),
                 Err(RecvTimeoutError::Disconnected) => return Err("ended unexpectedly".to_owned()),
-                Err(RecvTimeoutError::Timeout) => waited += BETWEEN_LOOKS,
+                Err(RecvTimeoutError::Timeout) => waited += POLL_INTERVAL,
             }
             if interrupt.is_due() {
                 return Err("the run ends before the answer".to_owned());

@@ -1,4 +1,4 @@
-//! Looks at a native replay: event by event, or in a debugger. Must not know how lines are shown,
+//! Inspects a native replay: event by event, or in a debugger. Must not know how lines are shown,
 //! where commands are read, or which debugger it is: that is up to a [`Viewer`].
 
 use everett_native::{DetachedProcess, NativeEnd, NativeRun, NoWatcher, StoppedRun, Watcher};
@@ -11,7 +11,7 @@ use crate::replay::NativeReplay;
 use crate::text::numbered;
 use crate::trace::HOST;
 
-/// The user who looks at a replay.
+/// The user who inspects a replay.
 pub trait Viewer {
     /// Shows a line.
     fn show(&mut self, line: &str);
