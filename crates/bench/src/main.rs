@@ -7,6 +7,7 @@
 //! without tests. Worlds (`worlds`) are the scenarios under `examples/`.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
+#![forbid(unsafe_code)]
 
 mod calls;
 mod cluster;

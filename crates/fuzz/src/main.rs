@@ -2,6 +2,7 @@
 //! 1 and a file if something broke.
 
 #![allow(clippy::print_stderr, clippy::print_stdout)]
+#![forbid(unsafe_code)]
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;

@@ -295,12 +295,12 @@ impl Instance {
                 };
             }
             // Checks periodically whether a client has ended.
-            let look = if self.listener.is_some() {
+            let wake_at = if self.listener.is_some() {
                 until.min(Instant::now() + POLL_INTERVAL)
             } else {
                 until
             };
-            if Instant::now() >= until || !self.wait(look) {
+            if Instant::now() >= until || !self.wait(wake_at) {
                 return Ok(PeerAct::Silence);
             }
         }
