@@ -9,8 +9,8 @@ use everett_vm::BugKind;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use crate::point_times::PointTime;
 use crate::pattern::Pattern;
+use crate::point_times::PointTime;
 use crate::predicate::StoredPath;
 use crate::search::{Answer, Search};
 
@@ -92,7 +92,9 @@ impl ServerOptions {
     /// Decides about a host that has exposed data.
     pub(crate) fn exposed(&self, view: &StateView<'_, '_>) -> Keep {
         let point_time = self.point_time.as_ref();
-        point_time.map_or(Keep::Yes, |point_time| point_time.exposed(view, self.server))
+        point_time.map_or(Keep::Yes, |point_time| {
+            point_time.exposed(view, self.server)
+        })
     }
 
     /// Returns whether the packet is an answer of the server to the sender.

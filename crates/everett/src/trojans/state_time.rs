@@ -3,7 +3,7 @@
 
 use everett_engine::{Explorer, Start};
 use everett_scenario::{StateEvent, Trojans};
-use everett_trojans::{PointTime, PointTimes, Point};
+use everett_trojans::{Point, PointTime, PointTimes};
 use std::collections::BTreeSet;
 
 use super::{Analysis, Origin, SENDER_PORT, incomplete, quiet};
