@@ -10,7 +10,6 @@ use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{Object, OpenObject, Operations, event, happened, pipe};
 use crate::signals::SIGXFSZ;
-use crate::syscalls::socket_messages::breaks;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
@@ -82,7 +81,7 @@ fn transfer_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> boo
         return !matches!(errno, Errno::EAGAIN | Errno::EPIPE | Errno::ECONNRESET);
     };
     if matches!(errno, Errno::EPIPE | Errno::ECONNRESET) {
-        return breaks(kernel, id, errno);
+        return kernel.host.can_break(id, errno);
     }
     if errno == Errno::EAGAIN && !kernel.is_nonblocking(args[0] as i32) {
         return false;

@@ -7,7 +7,6 @@ use super::input_output::{IoRange, skip};
 use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::files::Target;
-use crate::ids::ObjectId;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
@@ -100,17 +99,9 @@ fn message_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> bool
         return false;
     }
     match errno {
-        Errno::EPIPE | Errno::ECONNRESET => breaks(kernel, id, errno),
+        Errno::EPIPE | Errno::ECONNRESET => kernel.host.can_break(id, errno),
         _ => true,
     }
-}
-
-/// Whether an object is a connection that can break with this errno, `EPIPE` or `ECONNRESET`.
-pub(super) fn breaks(kernel: &Kernel<'_, '_>, id: ObjectId, errno: Errno) -> bool {
-    let socket = kernel.host.socket(id);
-    let connection = socket.filter(|one| one.kind.has_connections() && one.is_connected());
-    // After the end of the stream, a reset shows as `EPIPE`.
-    connection.is_some_and(|one| errno == Errno::EPIPE || !one.read_shut)
 }
 
 /// A `struct msghdr`.

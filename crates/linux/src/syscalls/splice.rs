@@ -7,7 +7,6 @@ use crate::files::{Description, Device, InodeKind, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{event, pipe, pipe_mut};
-use crate::syscalls::socket_messages::breaks;
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
@@ -56,7 +55,7 @@ fn sendfile_fails(kernel: &Kernel<'_, '_>, args: &[u64; 6], errno: Errno) -> boo
     let target = kernel
         .description(args[0] as i32)
         .map(|found| found.1.target);
-    matches!(target, Ok(Target::Object(id)) if breaks(kernel, id, errno))
+    matches!(target, Ok(Target::Object(id)) if kernel.host.can_break(id, errno))
 }
 
 /// Maximum number of bytes of one call.

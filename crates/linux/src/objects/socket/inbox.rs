@@ -194,6 +194,24 @@ impl Inbox {
     }
 }
 
+/// A copy of the first bytes of several parts.
+pub fn first_bytes(parts: &[Buffer], len: u64) -> Buffer {
+    let mut left = len as usize;
+    let mut taken = Vec::with_capacity(parts.len());
+    for part in parts {
+        let count = part.len().min(left);
+        left -= count;
+        if count > 0 {
+            taken.push(if count == part.len() {
+                part.clone()
+            } else {
+                slice(part, 0, count)
+            });
+        }
+    }
+    join(taken)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -360,6 +360,14 @@ impl HostState {
         }
     }
 
+    /// Whether an object is a connection that can break with this errno, `EPIPE` or `ECONNRESET`.
+    pub fn can_break(&self, id: ObjectId, errno: Errno) -> bool {
+        let socket = self.socket(id);
+        let connection = socket.filter(|one| one.kind.has_connections() && one.is_connected());
+        // After the end of the stream, a reset shows as `EPIPE`.
+        connection.is_some_and(|one| errno == Errno::EPIPE || !one.read_shut)
+    }
+
     /// The socket with this id, for changing it.
     pub fn socket_mut(&mut self, id: ObjectId) -> Option<&mut Socket> {
         match self.objects.get_mut(id.0)? {

@@ -6,7 +6,7 @@ use everett_vm::Buffer;
 use std::net::SocketAddr;
 
 use super::inbox::Inbox;
-use super::stream::first_bytes;
+use super::inbox::first_bytes;
 use super::{Address, ConnectReport, ReceivedMessage, Socket, SocketState, message_flag};
 use crate::errno::Errno;
 use crate::host::HostState;

@@ -4,12 +4,12 @@
 use everett_vm::Buffer;
 use std::net::SocketAddr;
 
+use super::inbox::first_bytes;
 use super::network::overlap;
 use super::{
     Address, ConnectReport, Destination, Received, ReceivedMessage, Socket, SocketState,
     message_flag,
 };
-use crate::bytes::join;
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
@@ -17,7 +17,6 @@ use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, OpenObject, event};
 use crate::packets::PacketKind;
-use crate::queue::slice;
 use crate::wait::WaitCondition;
 
 /// Timeout of `connect`: six retries, with exponential backoff.
@@ -200,24 +199,6 @@ impl Kernel<'_, '_> {
             None => Err(self.wait_for_socket(open, event::IN, 0, "accept")),
         }
     }
-}
-
-/// A copy of the first bytes of several parts.
-pub fn first_bytes(parts: &[Buffer], len: u64) -> Buffer {
-    let mut left = len as usize;
-    let mut taken = Vec::with_capacity(parts.len());
-    for part in parts {
-        let count = part.len().min(left);
-        left -= count;
-        if count > 0 {
-            taken.push(if count == part.len() {
-                part.clone()
-            } else {
-                slice(part, 0, count)
-            });
-        }
-    }
-    join(taken)
 }
 
 impl HostState {

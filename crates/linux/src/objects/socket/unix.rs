@@ -2,7 +2,7 @@
 
 use everett_vm::Buffer;
 
-use super::stream::first_bytes;
+use super::inbox::first_bytes;
 use super::{
     Address, Ancillary, ConnectReport, Credentials, Domain, Received, ReceivedMessage, Socket,
     SocketState, SocketType, message_flag,
