@@ -313,6 +313,11 @@ fn errors_of_peers_point_at_what_is_wrong() {
             "s.toml:5:8",
             "70000 is not between 0 and 65535",
         ),
+        (
+            "port = 7\nlisten = \"unix:s\"\nrole = \"client\"\nprotocol = \"udp\"",
+            "s.toml:4:7",
+            "cannot send datagrams over a Unix socket",
+        ),
     ];
     for (lines, place, message) in cases {
         let said = of_peer(lines);
@@ -327,10 +332,6 @@ fn errors_of_peers_point_at_what_is_wrong() {
         ("varies = \"(\"", "there is no Regex ("),
         ("connects = \"a\"", "only a client connects to a host"),
         ("role = \"client\"\nconnects = \"b\"", "unknown host \"b\""),
-        (
-            "role = \"client\"\nprotocol = \"udp\"",
-            "cannot send datagrams",
-        ),
         (
             "role = \"client\"\nindependent = true",
             "no independent connections",
