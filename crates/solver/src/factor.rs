@@ -1,5 +1,6 @@
 //! Decides whether a product can have a given value. A SAT solver has to try factors bit by bit, also where nothing can
-//! overflow: then the factors are divisors of the value, which are few, and each pair of them is an easy query.
+//! overflow: then the factors are divisors of the value, which are few, and each pair of them is an easy query. Whether a
+//! sum with products can have a value is often refuted by the bounds of both sides.
 
 use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Support};
 
@@ -17,6 +18,8 @@ const MAX_PAIRS: usize = 64;
 const MAX_DIVISORS: i128 = 1 << 16;
 /// Maximum number of parts of a conjunction.
 const MAX_PARTS: usize = 16;
+/// Maximum number of parts of a sum.
+const MAX_SUMMANDS: usize = 64;
 /// Maximum number of bytes of the condition.
 const MAX_VARIABLES: usize = 64;
 
@@ -30,14 +33,21 @@ impl Solver {
         support: &Support,
         model: &Model,
     ) -> Option<(Verdict, Layer)> {
-        let (Product { a, b, value }, rest) = find_product(arena, query.condition)?;
-        if support.len() > MAX_VARIABLES {
+        let sides = equation_with_product(arena, query.condition);
+        let product = find_product(arena, query.condition);
+        if support.len() > MAX_VARIABLES || sides.is_none() && product.is_none() {
             return None;
         }
         let domains = Domains::of(arena, &mut self.tables, query.terms(), support, false);
         if domains.combinations == 0 {
             return None;
         }
+        if sides.is_some_and(|sides| are_apart(arena, &domains, sides)) {
+            self.statistics.by_factors += 1;
+            self.cache.remember_unsat(query, None);
+            return Some((Verdict::Unsat, Layer::Factors));
+        }
+        let (Product { a, b, value }, rest) = product?;
         let pairs = pairs(arena, &domains, (a, b), value)?;
         self.statistics.by_factors += 1;
         let mut unknown = None;
@@ -69,6 +79,50 @@ impl Solver {
         self.cache.remember_unsat(query, None);
         Some((Verdict::Unsat, Layer::Factors))
     }
+}
+
+/// Returns the sides of an equation with a product of two unknown terms under sums.
+fn equation_with_product(arena: &Arena, condition: ExprId) -> Option<(ExprId, ExprId)> {
+    let Node::Compare {
+        op: CompareOp::Eq,
+        a,
+        b,
+    } = arena.node(condition)
+    else {
+        return None;
+    };
+    let (mut stack, mut seen) = (vec![a, b], 0);
+    while let Some(e) = stack.pop() {
+        seen += 1;
+        match arena.node(e) {
+            Node::Binary {
+                op: BinaryOp::Mul,
+                a: first,
+                b: second,
+            } if !arena.is_const(first) && !arena.is_const(second) => {
+                return (arena.width(a) <= 64).then_some((a, b));
+            }
+            Node::Binary {
+                op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul,
+                a,
+                b,
+            } if seen < MAX_SUMMANDS => stack.extend([a, b]),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns whether the sides of an equation have different values, whatever values the bytes have.
+fn are_apart(arena: &Arena, domains: &Domains, (a, b): (ExprId, ExprId)) -> bool {
+    let mut intervals = Intervals::new(arena, domains);
+    let Some((a_values, b_values)) = intervals.of(a).zip(intervals.of(b)) else {
+        return false;
+    };
+    // Equal words differ by a multiple of 2^width.
+    let modulus = 1i128 << arena.width(a);
+    let (least, most) = (a_values.low - b_values.high, a_values.high - b_values.low);
+    least.rem_euclid(modulus) != 0 && least.div_euclid(modulus) == most.div_euclid(modulus)
 }
 
 /// Returns the condition that two terms have these values. A term without a value may have any.

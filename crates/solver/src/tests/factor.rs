@@ -93,6 +93,40 @@ fn divisors_need_no_search_for_factors() {
     assert_eq!(verdict, Verdict::Unsat);
 }
 
+/// Asks whether the number of one digit is the product of two others of four digits each, and `less`.
+fn ask_difference(less: u64) -> (Verdict, SolverStatistics) {
+    let Terms {
+        mut arena, array, ..
+    } = Terms::new(9);
+    let reads: Vec<ExprId> = (0..9).map(|at| arena.read(array, at)).collect();
+    let mut constraints = Constraints::new();
+    for &read in &reads {
+        let bounds = (arena.constant(8, 48), arena.constant(8, 57));
+        let above = arena.ule(bounds.0, read);
+        constraints.add(&mut arena, above);
+        let below = arena.ule(read, bounds.1);
+        constraints.add(&mut arena, below);
+    }
+    let product = product(&mut arena, &reads[1..], 4, 32);
+    let first = arena.sext(reads[0], 32);
+    let less = arena.constant(32, 48 + less);
+    let sum = arena.add(product, less);
+    let condition = arena.eq(first, sum);
+    let mut solver = Solver::new(SolverConfig::default()).expect("no directory to make");
+    let model = Model::new().with((0..9).map(|at| (array, at, 53)));
+    let verdict = solver.check(&mut arena, &constraints, &model, condition);
+    (verdict, solver.statistics().clone())
+}
+
+#[test]
+fn sums_with_products_are_refuted_by_bounds() {
+    let (verdict, counted) = ask_difference(42);
+    assert_eq!(verdict, Verdict::Unsat);
+    assert_eq!((counted.by_factors, counted.sat_queries), (1, 0));
+    let (verdict, _) = ask_difference(9);
+    assert!(matches!(verdict, Verdict::Sat(_)), "{verdict:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
