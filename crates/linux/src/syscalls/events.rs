@@ -30,8 +30,7 @@ pub const ROWS: &[Row] = &[
         &[Fd, Flags, Pointer, Pointer],
         &[],
         timerfd_settime,
-    )
-    .without("TFD_TIMER_CANCEL_ON_SET"),
+    ),
     Row::new("timerfd_gettime", 287, &[Fd, Pointer], &[], timerfd_gettime),
     Row::new("signalfd", 282, &[Fd, Pointer, Int], OPEN_ERRORS, signalfd)
         .fails_where(is_new_signalfd),
