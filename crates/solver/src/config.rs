@@ -167,7 +167,7 @@ pub enum Layer {
     Enumeration,
     /// Evaluation of some combinations of values.
     Samples,
-    /// Cases by the divisors of a product.
+    /// Cases by the divisors of a product, or bounds of a sum with products.
     Factors,
     /// The small SAT solver.
     Small,
@@ -207,7 +207,8 @@ pub struct SolverStatistics {
     /// Number of queries decided by evaluating some combinations of values, one of which is a
     /// solution.
     pub by_samples: u64,
-    /// Number of queries divided into cases by the divisors of a product.
+    /// Number of queries divided into cases by the divisors of a product, or refuted by the bounds of
+    /// a sum with products.
     pub by_factors: u64,
     /// Number of queries with the answer of an equal query.
     pub by_cache: u64,
