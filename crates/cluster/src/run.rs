@@ -9,7 +9,7 @@ use crate::hash::Hash;
 use crate::states::pack_states;
 
 /// The version of jobs, outcomes and results.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// Default work of a job between two checks for idle workers, in instructions.
 const WORK: u64 = 20_000_000;
@@ -41,6 +41,8 @@ pub struct Manifest {
     pub spec: RunSpec,
     /// Bitcode of the programs.
     pub programs: Vec<Hash>,
+    /// Hashes of the native programs, where they exist.
+    pub natives: Vec<Option<Hash>>,
     /// Files that the guest sees, for a program.
     pub files: Vec<ParcelFile<Hash>>,
     /// The scenario and its files.
@@ -85,6 +87,9 @@ impl Manifest {
         let programs = self.programs.iter();
         let programs = programs.map(|hash| fetch(broker, *hash));
         let programs = programs.collect::<Result<_>>()?;
+        let natives = self.natives.iter();
+        let natives = natives.map(|hash| hash.map(|hash| fetch(broker, hash)).transpose());
+        let natives = natives.collect::<Result<_>>()?;
         let files = self.files.into_iter();
         let files = files.map(|file| file.try_map(|hash| fetch(broker, hash)));
         let files = files.collect::<Result<_>>()?;
@@ -92,6 +97,7 @@ impl Manifest {
         let disk = disk.map(|entry| entry.try_map(|hash| fetch(broker, hash)));
         Ok(Parcel {
             programs,
+            natives,
             files,
             disk: disk.collect::<Result<_>>()?,
             spec: self.spec,
@@ -125,6 +131,8 @@ pub(crate) fn describe(submission: &Submission, session: &Session) -> Result<(Ve
         hash
     };
     let programs = parcel.programs.into_iter().map(&mut store).collect();
+    let natives = parcel.natives.into_iter();
+    let natives = natives.map(|native| native.map(&mut store)).collect();
     let files = parcel.files.into_iter();
     let files = files.map(|file| file.try_map(|bytes| Ok::<_, Error>(store(bytes))));
     let files = files.collect::<Result<_>>()?;
@@ -134,6 +142,7 @@ pub(crate) fn describe(submission: &Submission, session: &Session) -> Result<(Ve
         protocol: PROTOCOL,
         build: submission.build.clone(),
         programs,
+        natives,
         files,
         disk: disk.collect::<Result<_>>()?,
         kind: RunKind {

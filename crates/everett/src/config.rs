@@ -9,9 +9,11 @@ use everett_vm::VmOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::disk::RealDisk;
 use crate::error::{Error, Result, bail};
 use crate::input::host_config;
 use crate::layers::Mount;
+use crate::load::program_contents;
 use crate::session::Session;
 use crate::spec::RunSpec;
 
@@ -19,11 +21,7 @@ use crate::spec::RunSpec;
 const LEAST_HEAP: u64 = 256 << 20;
 
 /// Returns the configuration of the engine for a run.
-pub(crate) fn explorer_config(
-    spec: &RunSpec,
-    session: &Session,
-    spill: Option<PathBuf>,
-) -> Result<ExplorerConfig> {
+pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<ExplorerConfig> {
     spec.check()?;
     let spec = &spec.with_defaults()?;
     let (session_of_z3, max_time) = (session.clone(), spec.max_time);
@@ -99,10 +97,18 @@ pub(crate) fn explorer_config(
         keep_files: spec.save_fs,
         clock: session.clock,
         memory: session.memory.clone(),
-        spill,
+        spill: None,
         outside: None,
         plans: Vec::new(),
     })
+}
+
+/// Returns the configuration of the engine for a program of this machine.
+pub(crate) fn program_config(spec: &RunSpec, session: &Session) -> Result<ExplorerConfig> {
+    let mut config = explorer_config(spec, session)?;
+    let contents = program_contents(&RealDisk, &spec.native_programs(), &session.notices);
+    config.hosts[0].config.program_contents = contents?;
+    Ok(config)
 }
 
 /// Returns the host of a single program.

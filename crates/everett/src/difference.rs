@@ -36,6 +36,8 @@ pub(crate) fn add_build(
     Image::number_all(images);
     let mut host = config.hosts[0].config.clone();
     host.image = ImageId(first);
+    // Both builds are the same file to the guest, as in native runs of the other build.
+    host.program_contents.extend_from_within(..);
     for program in &mut host.programs {
         program.image.0 += first;
     }

@@ -1,7 +1,7 @@
 //! The source of a scenario's files: the real disk, or a parcel with the files that another machine
 //! read from its disk. With a parcel, nothing on this machine's disk is accessed.
 
-use everett_linux::FileSpec;
+use everett_linux::{Contents, FileSpec};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result, bail};
+use crate::error::{Context, Error, Result, bail};
 use crate::layers::Mount;
 use crate::parcel_file::{ParcelFile, file_spec, parcel_file};
 use crate::session::Notices;
@@ -24,6 +24,8 @@ pub(crate) trait Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
     /// Returns the files of a mount.
     fn mounted(&self, mount: &Mount, notices: &Notices) -> Result<Vec<FileSpec>>;
+    /// Returns the contents of a native program; `None` if it does not exist.
+    fn program(&self, path: &Path, notices: &Notices) -> Result<Option<Contents>>;
 }
 
 /// The disk of this machine.
@@ -44,6 +46,14 @@ impl Disk for RealDisk {
 
     fn mounted(&self, mount: &Mount, notices: &Notices) -> Result<Vec<FileSpec>> {
         mount.specs(notices)
+    }
+
+    fn program(&self, path: &Path, notices: &Notices) -> Result<Option<Contents>> {
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let specs = Mount::same(path.to_owned()).specs(notices)?;
+        Ok(specs.into_iter().next().map(|spec| spec.contents))
     }
 }
 
@@ -129,19 +139,9 @@ impl Recording {
     /// Returns the existing paths that were accessed, in order.
     pub(crate) fn into_entries(self) -> Vec<DiskEntry<Vec<u8>>> {
         let seen = self.seen.into_inner();
-        // The native program may exist or not: only its bitcode matters.
-        let has_bitcode = |path: &[u8]| {
-            let bitcode = [path, b".bc"].concat();
-            let contents = seen.get(&(bitcode, None));
-            matches!(contents, Some(DiskContents::Bytes(_)))
-        };
-        let kept = seen.iter().filter(|((path, _), contents)| {
-            !matches!(contents, DiskContents::File) || !has_bitcode(path)
-        });
-        let entries = kept.map(|((path, _), contents)| DiskEntry {
-            path: path.clone(),
-            contents: contents.clone(),
-        });
+        let entries = seen
+            .into_iter()
+            .map(|((path, _), contents)| DiskEntry { path, contents });
         entries.collect()
     }
 }
@@ -176,6 +176,15 @@ impl Disk for Recording {
         let contents = DiskContents::Mounted(to.as_os_str().as_bytes().to_vec(), files);
         self.note(from, Some(to), contents);
         Ok(specs)
+    }
+
+    fn program(&self, path: &Path, _: &Notices) -> Result<Option<Contents>> {
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let bytes = self.read(path);
+        let bytes = bytes.with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Some(Contents::Concrete(bytes.into())))
     }
 }
 
@@ -237,5 +246,12 @@ impl Disk for Packed<'_> {
                 from.display()
             ))),
         }
+    }
+
+    fn program(&self, path: &Path, _: &Notices) -> Result<Option<Contents>> {
+        Ok(match self.at(path) {
+            Some(DiskContents::Bytes(bytes)) => Some(Contents::Concrete(bytes.clone().into())),
+            _ => None,
+        })
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bootstrap::{Booted, boots, write_world};
 use crate::checkpoint::{Checkpoint, Checkpoints, SPILL_FILE};
-use crate::config::explorer_config;
+use crate::config::program_config;
 use crate::difference;
 use crate::error::{Context, Error, Result};
 use crate::events::{Event, Observer};
@@ -138,7 +138,7 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
         let message = "is for programs that boot worlds; this one never calls klee_net_host_setup";
         return Err(Error::not_applicable("world", message));
     }
-    let mut config = explorer_config(spec, session, None)?;
+    let mut config = program_config(spec, session)?;
     if let Some(other) = &spec.against {
         if boots(&images) {
             let message = "is for single programs; this one boots a world";

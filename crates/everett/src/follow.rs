@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use crate::config::explorer_config;
+use crate::config::program_config;
 use crate::error::Result;
 use crate::events::{Event, Observer};
 use crate::session::Session;
@@ -102,7 +102,7 @@ fn missing_calls(host: &HostStatus) -> Option<String> {
 pub(crate) fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     match spec.is_scenario() {
         true => world::prepare(spec, session),
-        false => Ok((explorer_config(spec, session, None)?, spec.load()?)),
+        false => Ok((program_config(spec, session)?, spec.load()?)),
     }
 }
 

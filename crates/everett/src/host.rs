@@ -12,9 +12,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::disk::RealDisk;
 use crate::error::{Error, Result, bail};
 use crate::layers::Mount;
-use crate::load::{GuestProgram, Lowering, guest_programs, load_all};
+use crate::load::{GuestProgram, Lowering, guest_programs, load_all, native_of, program_contents};
 use crate::session::Session;
 
 /// Options of a host.
@@ -130,13 +131,9 @@ impl HostSpec {
 
     /// Returns the native programs; the one with which the host starts comes first.
     pub(crate) fn native_programs(&self, first: &Path) -> Vec<PathBuf> {
-        let without_suffix = |program: &Path| match program.extension() {
-            Some(extension) if extension == "bc" => program.with_extension(""),
-            _ => program.to_owned(),
-        };
         let others = self.program.iter().map(|other| other.file.as_path());
         let all = std::iter::once(first).chain(others);
-        all.map(without_suffix).collect()
+        all.map(native_of).collect()
     }
 
     /// Returns the environment of the program, which does not inherit Everett's.
@@ -182,6 +179,9 @@ impl HostSpec {
         config.options.crashes_end_all = false;
         config.options.faults_to_handlers = true;
         self.apply(&mut config, session)?;
+        let program = command.first().map(Path::new).unwrap_or(Path::new(""));
+        let programs = self.native_programs(program);
+        config.program_contents = program_contents(&RealDisk, &programs, &session.notices)?;
         Ok(config)
     }
 

@@ -2,7 +2,7 @@
 
 use everett_ir::lower::{LowerOptions, lower};
 use everett_ir::{FileError, Module};
-use everett_linux::ProgramSpec;
+use everett_linux::{Contents, ProgramSpec};
 use everett_vm::{Image, ImageId, Replaced, external};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,24 @@ pub(crate) fn bitcode_of(disk: &dyn Disk, program: &Path) -> Result<PathBuf> {
         program.display(),
         beside.display()
     );
+}
+
+/// Returns the native program that belongs to a program or its bitcode.
+pub(crate) fn native_of(program: &Path) -> PathBuf {
+    match program.extension() {
+        Some(extension) if extension == "bc" => program.with_extension(""),
+        _ => program.to_owned(),
+    }
+}
+
+/// Returns what the guest reads in the files of programs: the native programs, where they exist.
+pub(crate) fn program_contents(
+    disk: &dyn Disk,
+    programs: &[PathBuf],
+    notices: &Notices,
+) -> Result<Vec<Option<Contents>>> {
+    let contents = |program: &PathBuf| disk.program(&native_of(program), notices);
+    programs.iter().map(contents).collect()
 }
 
 /// The configuration of lowering, according to the checks of a run.

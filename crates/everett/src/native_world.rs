@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::acceptance::Acceptance;
 use crate::compare::{checks_for, diverged};
-use crate::config::{add_libraries, expect_native, explorer_config, native_config, program_host};
+use crate::config::{add_libraries, expect_native, native_config, program_config, program_host};
 use crate::disk::RealDisk;
 use crate::error::{Context, Error, Result, bail};
 use crate::load::OtherBuild;
@@ -491,7 +491,7 @@ fn limit_memory<'h>(
 
 /// Returns the host of a program.
 fn of_program(spec: &RunSpec, build: &BuildSpec, session: &Session) -> Result<NativeHost> {
-    let explored = explorer_config(spec, session, None)?;
+    let explored = program_config(spec, session)?;
     let programs = spec.on(&build.on)?.native_programs();
     for program in &programs {
         expect_native(program)?;

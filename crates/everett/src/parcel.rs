@@ -3,6 +3,7 @@
 //! from an untrusted source. Must not know how parcels are transported.
 
 use everett_engine::ExplorerConfig;
+use everett_linux::Contents;
 use everett_scenario::Scenario;
 use everett_vm::Image;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ pub struct Parcel {
     pub spec: RunSpec,
     /// Bitcode of the program and of the programs that it can execute.
     pub programs: Vec<Vec<u8>>,
+    /// The native programs, where they exist: the guest can read them.
+    pub natives: Vec<Option<Vec<u8>>>,
     /// Files that the guest sees, for a program.
     pub files: Vec<ParcelFile<Vec<u8>>>,
     /// The scenario and its files.
@@ -52,7 +55,13 @@ impl Parcel {
             everett_report::read_file(&path)
                 .with_context(|| format!("cannot read {}", path.display()))
         });
+        let natives = spec.native_programs().into_iter();
+        let natives = natives.map(|program| match program.is_file() {
+            true => everett_report::read_file(&program).map(Some),
+            false => Ok(None),
+        });
         let parcel = Parcel {
+            natives: natives.collect::<std::io::Result<_>>()?,
             programs: programs.collect::<Result<_>>()?,
             files: files.iter().map(parcel_file).collect(),
             disk: Vec::new(),
@@ -75,6 +84,7 @@ impl Parcel {
         Ok(Parcel {
             limits: limits_of(&whole),
             programs: Vec::new(),
+            natives: Vec::new(),
             files: Vec::new(),
             disk: disk.into_entries(),
             spec,
@@ -119,9 +129,15 @@ impl Parcel {
         let mut images = images.collect::<Result<Vec<Image>>>()?;
         Image::number_all(&mut images);
         expect_alone(&images)?;
-        let mut config = explorer_config(spec, session, None)?;
+        let mut config = explorer_config(spec, session)?;
         let files = self.files.iter().map(file_spec);
-        config.hosts[0].config.files.splice(0..0, files);
+        let host = &mut config.hosts[0].config;
+        host.files.splice(0..0, files);
+        let natives = self.natives.iter().map(|native| {
+            let bytes = native.clone()?;
+            Some(Contents::Concrete(bytes.into()))
+        });
+        host.program_contents = natives.collect();
         Ok((config, images))
     }
 }

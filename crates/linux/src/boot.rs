@@ -123,16 +123,13 @@ pub(crate) fn prepare(
         let mut names = Names::default();
         let args = strings(&config.args, &mut names, around)?;
         let env = strings(&config.env, &mut names, around)?;
-        let now_ns = config.start_time_ns;
         let (mut files, cwd) = match disk {
             Some(disk) => {
                 let files = disk.mount();
                 let cwd = files.tree.lookup(ROOT, &config.cwd, true);
                 (files, cwd.unwrap_or(ROOT))
             }
-            None => {
-                layers::build_root(&config.cwd, &config.files, &config.programs, now_ns, around)?
-            }
+            None => layers::build_root(config, around)?,
         };
         let mut starting = vec![(config.image, args, env, cwd)];
         for other in &config.others {
@@ -147,7 +144,7 @@ pub(crate) fn prepare(
             let name = args.first().cloned();
             let name = name.unwrap_or_else(|| Buffer::zeroed(0));
             executables.push(layers::install_started(
-                &name, *image, *cwd, now_ns, &mut files,
+                &name, *image, *cwd, config, &mut files,
             ));
         }
         if disk.is_none() {
@@ -159,11 +156,12 @@ pub(crate) fn prepare(
             stdins.iter().map(|given| stdin(given, around)).collect();
         files.feed(inputs?);
         let (mut processes, mut tasks, mut executions) = (Vec::new(), Vec::new(), Vec::new());
-        for ((image, args, env, cwd), executable) in starting.into_iter().zip(executables) {
+        for ((image, args, env, cwd), file) in starting.into_iter().zip(executables) {
             let pid = config.options.first_pid + processes.len() as u32;
             let name = args.first().map(|name| name.bytes().to_vec());
             let execution = Execution {
                 image,
+                file,
                 name: name.unwrap_or_default(),
                 args,
                 env,
@@ -173,7 +171,6 @@ pub(crate) fn prepare(
             let descriptors = standard_streams(&mut files, reads.then_some(number as u16));
             processes.push(Arc::new(ProcessState {
                 image,
-                executable,
                 execution: Arc::new(execution.clone()),
                 ..first_process(pid, cwd, descriptors)
             }));
@@ -256,7 +253,6 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         pending: Default::default(),
         program_break: None,
         execution: Arc::default(),
-        executable: None,
         stopped: None,
         state_change: None,
         has_executed: true,

@@ -142,6 +142,18 @@ impl Bytes {
         self.len
     }
 
+    /// Whether both are the same concrete bytes.
+    pub fn has_same_bytes(&self, other: &Bytes) -> bool {
+        let is_same = |offset| {
+            let (own, other) = (
+                self.read(offset, PAGE as u64),
+                other.read(offset, PAGE as u64),
+            );
+            own.is_concrete() && other.is_concrete() && own.bytes() == other.bytes()
+        };
+        self.len == other.len && (0..self.len).step_by(PAGE).all(is_same)
+    }
+
     /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0

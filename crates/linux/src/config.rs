@@ -23,6 +23,9 @@ pub struct HostConfig {
     pub files: Vec<FileSpec>,
     /// Programs that `execve` can start.
     pub programs: Vec<ProgramSpec>,
+    /// What the guest reads in the files of programs, by image. A program that has none here is a
+    /// file with the first bytes of ELF.
+    pub program_contents: Vec<Option<Contents>>,
     /// Options of the host.
     pub options: HostOptions,
     /// The working directory of the first process; created if it does not exist.
@@ -69,6 +72,7 @@ impl Default for HostConfig {
             stdin: Stdin::Empty,
             files: Vec::new(),
             programs: Vec::new(),
+            program_contents: Vec::new(),
             options: HostOptions::default(),
             cwd: b"/".to_vec(),
             addresses: vec![IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))],

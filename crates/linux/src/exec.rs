@@ -63,9 +63,6 @@ impl HostState {
     pub(crate) fn reset_for_exec(&mut self, process: usize, task: usize, execution: &Execution) {
         let process = Arc::make_mut(&mut self.processes[process]);
         process.image = execution.image;
-        let (tree, cwd) = (&self.files.tree, process.cwd);
-        let found = tree.lookup_within(process.root, cwd, &execution.name, true);
-        process.executable = found.ok();
         process.execution = Arc::new(execution.clone());
         process.has_executed = true;
         process.keeps_capabilities = false;

@@ -4,7 +4,7 @@
 use everett_vm::{Buffer, Bug, BugKind, ChoiceSite, ExecContext, ImageId, Interrupt};
 
 use crate::bytes::Bytes;
-use crate::config::{Contents, FileSpec, ProgramSpec};
+use crate::config::{Contents, FileSpec, HostConfig, ProgramSpec};
 use crate::errno::Errno;
 use crate::files::{Files, Inode, InodeKind, ROOT};
 use crate::ids::InodeId;
@@ -18,10 +18,9 @@ pub fn install(
     around: &mut ExecContext<'_>,
 ) -> Result<(), Interrupt> {
     let node = match &spec.contents {
-        Contents::Concrete(bytes) => {
-            InodeKind::Regular(Bytes::from_source(std::sync::Arc::new(bytes.clone())))
+        Contents::Concrete(_) | Contents::Shared(_) => {
+            InodeKind::Regular(concrete(&spec.contents).unwrap_or_default())
         }
-        Contents::Shared(source) => InodeKind::Regular(Bytes::from_source(source.clone())),
         Contents::Symbolic { size } => {
             InodeKind::Regular(symbolic(&spec.path, *size, *size, around)?)
         }
@@ -77,22 +76,34 @@ fn symbolic(
     Ok(Bytes::from_input(around.arena, input, size.min(most)))
 }
 
-/// The inode of a program that `execve` can start. The contents are never read.
-fn program() -> InodeKind {
-    InodeKind::Regular(Bytes::from_concrete(b"\x7fELF"))
+/// The inode of a program that `execve` can start.
+fn program(image: ImageId, config: &HostConfig) -> Inode {
+    let contents = config.program_contents.get(usize::from(image.0));
+    let bytes = contents.and_then(Option::as_ref).and_then(concrete);
+    let bytes = bytes.unwrap_or_else(|| Bytes::from_concrete(b"\x7fELF"));
+    Inode {
+        program: Some(image),
+        ..Inode::new(InodeKind::Regular(bytes), 0o755, config.start_time_ns)
+    }
+}
+
+/// The bytes of a file without symbolic parts.
+fn concrete(contents: &Contents) -> Option<Bytes> {
+    match contents {
+        Contents::Concrete(bytes) => Some(Bytes::from_source(std::sync::Arc::new(bytes.clone()))),
+        Contents::Shared(source) => Some(Bytes::from_source(source.clone())),
+        _ => None,
+    }
 }
 
 /// Creates a program that `execve` can start.
 pub fn install_program(
     spec: &ProgramSpec,
     cwd: InodeId,
-    now_ns: u64,
+    config: &HostConfig,
     files: &mut Files,
 ) -> Result<(), Interrupt> {
-    let inode = Inode {
-        program: Some(spec.image),
-        ..Inode::new(program(), 0o755, now_ns)
-    };
+    let inode = program(spec.image, config);
     let installed = files.tree.install(cwd, &spec.path, inode);
     installed.map_err(|errno| refused(&spec.path, errno))?;
     Ok(())
@@ -103,17 +114,14 @@ pub fn install_started(
     name: &Buffer,
     image: ImageId,
     cwd: InodeId,
-    now_ns: u64,
+    config: &HostConfig,
     files: &mut Files,
 ) -> Option<InodeId> {
     if !name.is_concrete() || name.is_empty() {
         return None;
     }
     let path = name.bytes();
-    let inode = Inode {
-        program: Some(image),
-        ..Inode::new(program(), 0o755, now_ns)
-    };
+    let inode = program(image, config);
     match files.tree.lookup(cwd, path, true) {
         Ok(id) if files.tree.get(id).is_directory() => None,
         Ok(id) => {
@@ -134,21 +142,19 @@ pub fn refused(path: &[u8], errno: Errno) -> Bug {
 /// Builds the root file system of a host at boot, and returns the working
 /// directory of its first process.
 pub fn build_root(
-    cwd: &[u8],
-    specs: &[FileSpec],
-    programs: &[ProgramSpec],
-    now_ns: u64,
+    config: &HostConfig,
     around: &mut ExecContext<'_>,
 ) -> Result<(Files, InodeId), Interrupt> {
+    let (cwd, now_ns) = (&config.cwd, config.start_time_ns);
     let files = Files::new(now_ns);
     let mut files = files.map_err(|errno| refused(b"/", errno))?;
     let made = files.tree.create_directories(ROOT, cwd);
     let cwd = made.map_err(|errno| refused(cwd, errno))?;
-    for spec in specs {
+    for spec in &config.files {
         install(spec, cwd, now_ns, &mut files, around)?;
     }
-    for spec in programs {
-        install_program(spec, cwd, now_ns, &mut files)?;
+    for spec in &config.programs {
+        install_program(spec, cwd, config, &mut files)?;
     }
     Ok((files, cwd))
 }

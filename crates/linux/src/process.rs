@@ -323,8 +323,6 @@ pub struct ProcessState {
     pub program_break: Option<Break>,
     /// The program, arguments and environment that it was started with.
     pub execution: Arc<Execution>,
-    /// Inode of its executable.
-    pub executable: Option<InodeId>,
     /// The signal that stopped it, while it is stopped.
     pub stopped: Option<i32>,
     /// A state change that its parent has not waited for yet.
@@ -391,6 +389,8 @@ pub struct NewTask {
 pub struct Execution {
     /// The program.
     pub image: ImageId,
+    /// The file that is executed.
+    pub file: Option<InodeId>,
     /// Its name in `/proc` and in debuggers.
     pub name: Vec<u8>,
     /// Arguments, without their terminating NULs.

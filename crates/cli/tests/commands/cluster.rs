@@ -528,14 +528,13 @@ fn honest_copy(honest: &SharedMemory, run: &RunId) -> SharedMemory {
     let key = Key::of_run(Kind::Run, run);
     let recorded = honest.connect().look_up(&key).expect("a record");
     let manifest: Value = serde_json::from_slice(&recorded.expect("a record")).expect("JSON");
-    let hash = manifest["programs"][0].as_str().and_then(Hash::parse);
-    let hash = hash.expect("a hash");
-    let bytes = honest
-        .connect()
-        .get(hash)
-        .expect("an object")
-        .expect("bytes");
-    shared.connect().put(hash, &bytes).expect("stored");
+    for list in ["programs", "natives"] {
+        let hash = manifest[list][0].as_str().and_then(Hash::parse);
+        let hash = hash.expect("a hash");
+        let bytes = honest.connect().get(hash).expect("an object");
+        let bytes = bytes.expect("bytes");
+        shared.connect().put(hash, &bytes).expect("stored");
+    }
     shared
 }
 

@@ -75,7 +75,7 @@ pub fn export(spec: &ExportSpec, session: &Session) -> Result<Script> {
         )
     } else {
         let trace = read_trace(&path)?;
-        let host = program_host(explorer_config(&run, session, None)?);
+        let host = program_host(explorer_config(&run, session)?);
         let title = title_of(&path, &trace);
         script(&run, &host, &trace, &title, session)
     };

@@ -22,7 +22,7 @@ use crate::error::{Context, Error, Result, bail};
 use crate::host::HostSpec;
 use crate::input::expect_feasible;
 use crate::layers::Mount;
-use crate::load::{Lowering, load_from};
+use crate::load::{Lowering, load_from, program_contents};
 use crate::peers::{peer_config, peer_paths};
 use crate::replaced::ReplacedFunctions;
 use crate::session::Session;
@@ -58,6 +58,11 @@ impl<'d> Programs<'d> {
         Ok(ImageId(number))
     }
 
+    /// Returns what hosts read in the files of the programs.
+    fn contents(&self, session: &Session) -> Result<Vec<Option<Contents>>> {
+        program_contents(self.disk, &self.paths, &session.notices)
+    }
+
     /// Loads all programs, without the functions that are replaced.
     pub(crate) fn load(
         &self,
@@ -83,9 +88,14 @@ pub(crate) fn hosts(
 ) -> Result<Vec<WorldHost>> {
     let starts = scenario.start_times();
     let setups = scenario.hosts.iter().zip(starts);
-    setups
-        .map(|(setup, start)| host((scenario, seed), setup, start, programs, session))
-        .collect()
+    let hosts =
+        setups.map(|(setup, start)| host((scenario, seed), setup, start, programs, session));
+    let mut hosts = hosts.collect::<Result<Vec<WorldHost>>>()?;
+    let contents = programs.contents(session)?;
+    for host in &mut hosts {
+        host.config.program_contents.clone_from(&contents);
+    }
+    Ok(hosts)
 }
 
 /// Returns all hosts of a scenario with native programs; image numbers count within a host.
@@ -102,7 +112,8 @@ pub(crate) fn native_hosts(
             modules,
             ..Programs::on(&RealDisk)
         };
-        let host = host((scenario, seed), setup, start, &mut programs, session)?;
+        let mut host = host((scenario, seed), setup, start, &mut programs, session)?;
+        host.config.program_contents = programs.contents(session)?;
         for program in &programs.paths {
             if !program.exists() {
                 bail!(Program, "there is no native program {}", program.display());

@@ -71,7 +71,7 @@ pub(crate) fn prepare_from(
         world: Some(world),
         outside: crate::peers::outside(&scenario, args)?,
         search: args.search.clone(),
-        ..explorer_config(args, session, None)?
+        ..explorer_config(args, session)?
     };
     Ok((config, images))
 }

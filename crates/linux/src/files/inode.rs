@@ -2,6 +2,7 @@
 
 use everett_vm::ImageId;
 use std::collections::BTreeMap;
+use triomphe::Arc;
 
 use super::description::Target;
 use super::generated::Generated;
@@ -170,6 +171,8 @@ pub struct Inode {
     pub program: Option<ImageId>,
     /// Seals, for files of `memfd_create`.
     pub seals: Option<u32>,
+    /// The path that `/proc` shows for a file without a name: its last one, or that of its memory.
+    pub last_path: Option<Arc<Vec<u8>>>,
 }
 
 impl Inode {
@@ -192,6 +195,7 @@ impl Inode {
             changed_ns: now_ns,
             program: None,
             seals: None,
+            last_path: None,
         }
     }
 

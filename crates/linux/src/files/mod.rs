@@ -120,6 +120,12 @@ impl Files {
         self.descriptions.get(id.0 as usize)?.as_ref()
     }
 
+    /// Whether a file is open for writing.
+    pub fn is_open_for_writing(&self, file: InodeId) -> bool {
+        let mut all = self.descriptions.iter().flatten();
+        all.any(|open| open.target == Target::Inode(file) && open.flags.writable())
+    }
+
     /// The owners of all open file descriptions of an object.
     pub fn owners_of(&self, object: ObjectId) -> Vec<Owner> {
         let all = self.descriptions.iter().flatten();
@@ -189,7 +195,10 @@ impl Files {
     /// Whether an inode has no link and is not open.
     pub fn is_gone(&self, id: InodeId) -> bool {
         let is_open = |description: &Description| description.target == Target::Inode(id);
-        self.tree.get(id).links == 0 && !self.descriptions.iter().flatten().any(is_open)
+        // A process may execute a program whose file has no name any more.
+        let inode = self.tree.get(id);
+        let can_run = inode.program.is_some();
+        inode.links == 0 && !can_run && !self.descriptions.iter().flatten().any(is_open)
     }
 
     /// Visits all terms, so that the arena can mark live ones.

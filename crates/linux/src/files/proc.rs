@@ -173,7 +173,7 @@ impl HostState {
             let links = [
                 (&b"cwd"[..], Some(process.cwd)),
                 (b"root", Some(process.root)),
-                (b"exe", process.executable),
+                (b"exe", process.execution.file),
             ];
             for (name, target) in links {
                 if let (Ok(Some(id)), Some(target)) =

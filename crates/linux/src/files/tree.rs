@@ -1,9 +1,12 @@
 //! The directory tree and its inodes.
 
 use everett_expr::VisitTerms;
+use everett_vm::ImageId;
+use triomphe::Arc;
 
 use super::inode::{Directory, Inode, InodeKind};
 use super::table::InodeTable;
+use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::ids::InodeId;
 
@@ -105,6 +108,13 @@ impl Tree {
             parent.links = parent.links.saturating_sub(1);
         } else {
             inode.links = inode.links.saturating_sub(1);
+        }
+        if self.get(entry.id).links == 0
+            && let Some(mut path) = self.path_of(directory)
+        {
+            path.extend(if path.ends_with(b"/") { &b""[..] } else { b"/" });
+            path.extend(name);
+            self.get_mut(entry.id).last_path = Some(Arc::new(path));
         }
         Some(entry.id)
     }
@@ -319,6 +329,16 @@ impl Tree {
                 waiting.push((entry.id, [path.as_slice(), b"/"].concat()));
             }
         }
+    }
+
+    /// The first program whose contents match.
+    pub fn find_program(&self, matches: impl Fn(&Bytes) -> bool) -> Option<ImageId> {
+        let mut programs = self.inodes.iter().filter(|inode| inode.program.is_some());
+        let found = programs.find(|inode| match &inode.kind {
+            InodeKind::Regular(bytes) => matches(bytes),
+            _ => false,
+        });
+        found?.program
     }
 
     /// The total length of all regular files.

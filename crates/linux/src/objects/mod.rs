@@ -58,6 +58,21 @@ pub enum Object {
     Process(u32),
 }
 
+impl Object {
+    /// The name in `/proc` of an object that has no inode number there.
+    pub fn anonymous_name(&self) -> Option<&'static [u8]> {
+        match self {
+            Object::EventCounter(_) => Some(b"anon_inode:[eventfd]"),
+            Object::Epoll(_) => Some(b"anon_inode:[eventpoll]"),
+            Object::Timer(_) => Some(b"anon_inode:[timerfd]"),
+            Object::Signals(_) => Some(b"anon_inode:[signalfd]"),
+            Object::Inotify(_) => Some(b"anon_inode:inotify"),
+            Object::Process(_) => Some(b"anon_inode:[pidfd]"),
+            _ => None,
+        }
+    }
+}
+
 /// Events of `poll`.
 pub mod event {
     pub const IN: u16 = 0x1;

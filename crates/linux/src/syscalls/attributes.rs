@@ -185,6 +185,7 @@ fn truncate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         _ => return Err(Errno::EINVAL.into()),
     }
     kernel.fs_credentials().check(inode, WRITE)?;
+    kernel.check_not_executed(id)?;
     kernel.truncate(id, call.args[1])
 }
 
@@ -419,6 +420,8 @@ impl Kernel<'_, '_> {
         let who = self.fs_credentials();
         let inode = self.host.files.tree.get_mut(id);
         inode.touch(now_ns);
+        // The program is no longer in the file.
+        inode.program = None;
         who.clear_set_ids(inode);
         if let InodeKind::Regular(bytes) = &mut inode.kind {
             bytes.set_len(len);

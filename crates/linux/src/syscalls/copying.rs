@@ -1,6 +1,7 @@
 //! Memory files, in-kernel copies, and synchronisation with the disk.
 
 use everett_vm::{Buffer, Value};
+use triomphe::Arc;
 
 use crate::bytes::Bytes;
 use crate::errno::Errno;
@@ -62,7 +63,8 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !KNOWN != 0 || flags & (NO_EXECUTE | EXECUTABLE) == NO_EXECUTE | EXECUTABLE {
         return Err(Errno::EINVAL.into());
     }
-    if kernel.read_new_path(call.args[0])?.len() > NAME_MAX {
+    let name = kernel.read_new_path(call.args[0])?;
+    if name.len() > NAME_MAX {
         return Err(Errno::EINVAL.into());
     }
     let fd = kernel.process().descriptors.free_from(0)?;
@@ -82,6 +84,7 @@ fn memfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         uid: who.uid,
         gid: who.gid,
         seals: Some(seals),
+        last_path: Some(Arc::new([&b"/memfd:"[..], &name].concat())),
         ..Inode::new(InodeKind::Regular(Bytes::default()), mode, now_ns)
     };
     let id = kernel.host.files.tree.add_unlinked(inode);

@@ -10,6 +10,7 @@ mod copying;
 mod descriptors;
 mod epoll;
 mod events;
+mod execution;
 mod extended;
 mod fifos;
 mod futex;
@@ -70,6 +71,7 @@ pub const FAMILIES: &[&[Row]] = &[
     paths::ROWS,
     pipes::ROWS,
     poll::ROWS,
+    execution::ROWS,
     process::ROWS,
     scheduling::ROWS,
     signals::ROWS,

@@ -12,7 +12,9 @@ use crate::files::{
 };
 use crate::ids::InodeId;
 use crate::kernel::{Answer, Kernel, Stop};
+use crate::objects::Object;
 use crate::objects::happened;
+use crate::process::ExitState;
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
 use crate::table::{Call, Row};
 
@@ -438,14 +440,19 @@ impl Kernel<'_, '_> {
         match target {
             Target::Inode(id) => {
                 let path = self.host.files.tree.any_path_of(id);
-                path.unwrap_or_else(|| b"/ (deleted)".to_vec())
+                path.unwrap_or_else(|| {
+                    let last = self.host.files.tree.get(id).last_path.as_deref();
+                    let unnamed = format!("/#{}", id.0).into_bytes();
+                    [last.unwrap_or(&unnamed), &b" (deleted)"[..]].concat()
+                })
             }
             Target::Object(_) if self.host.status(target).mode & 0o170_000 == 0o140_000 => {
                 name("socket")
             }
-            Target::Object(_) if self.host.status(target).mode & 0o170_000 == 0 => {
-                b"anon_inode:[object]".to_vec()
-            }
+            Target::Object(id) => match self.host.objects.get(id.0).map(Object::anonymous_name) {
+                Some(Some(anonymous)) => anonymous.into(),
+                _ => name("pipe"),
+            },
             _ => name("pipe"),
         }
     }
@@ -626,6 +633,9 @@ impl Kernel<'_, '_> {
             wanted |= WRITE;
         }
         self.fs_credentials().check(inode, wanted)?;
+        if wanted & WRITE != 0 {
+            self.check_not_executed(id)?;
+        }
         match inode.kind {
             InodeKind::Device(Device::Other { .. }) => Err(Errno::ENXIO.into()),
             InodeKind::Device(Device::Terminal) => self.open_controlling_terminal(),
@@ -650,6 +660,19 @@ impl Kernel<'_, '_> {
                 }
                 Ok(Target::Inode(id))
             }
+        }
+    }
+
+    /// Fails for a file that a process executes.
+    pub fn check_not_executed(&self, id: InodeId) -> Result<(), Errno> {
+        let mut running = self
+            .host
+            .processes
+            .iter()
+            .filter(|process| matches!(process.exit_state, ExitState::Alive));
+        match running.any(|process| process.execution.file == Some(id)) {
+            true => Err(Errno::ETXTBSY),
+            false => Ok(()),
         }
     }
 

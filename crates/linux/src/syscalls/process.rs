@@ -1,14 +1,12 @@
-//! Creation, execution and exit of processes and threads.
+//! Creation and exit of processes and threads.
 
-use everett_vm::{Buffer, Value, resize};
+use everett_vm::{Value, resize};
 
-use super::paths::AT_FDCWD;
 use crate::clone::CloneArgs;
 use crate::errno::Errno;
-use crate::files::InodeKind;
 use crate::kernel::{Answer, Kernel, Stop};
-use crate::process::{Execution, ExitStatus};
-use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer, Symbolic};
+use crate::process::ExitStatus;
+use crate::table::ArgKind::{Flags, Int, Pointer, Symbolic};
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
@@ -32,27 +30,11 @@ pub const ROWS: &[Row] = &[
     .without("threads, processes that share memory, stacks, pids, cgroups"),
     Row::new("fork", 57, &[], &[Errno::EAGAIN, Errno::ENOMEM], fork),
     Row::new("vfork", 58, &[], &[Errno::EAGAIN, Errno::ENOMEM], vfork),
-    Row::new(
-        "execve",
-        59,
-        &[Path, Pointer, Pointer],
-        &[Errno::ENOMEM, Errno::EACCES],
-        execve,
-    )
-    .without("programs that are not part of the run"),
     Row::new("exit", 60, &[Symbolic], &[], exit),
     Row::new("exit_group", 231, &[Symbolic], &[], exit_group),
     Row::new("arch_prctl", 158, &[Int, Pointer], &[], arch_prctl).without("all but FS"),
     Row::new("set_tid_address", 218, &[Pointer], &[], set_tid_address),
     Row::new("membarrier", 324, &[Int, Flags, Int], &[], membarrier).without("all but CMD_QUERY"),
-    Row::new(
-        "execveat",
-        322,
-        &[Fd, Path, Pointer, Pointer, Flags],
-        &[],
-        execveat,
-    )
-    .without("paths relative to a descriptor"),
 ];
 
 /// Rejects flags of `clone` that are not known to be harmless, and combinations that Linux rejects.
@@ -227,149 +209,6 @@ impl Kernel<'_, '_> {
             }
         }
     }
-}
-
-fn execveat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let is_absolute = kernel.read_bytes(call.args[1], 1)? == b"/";
-    if call.args[4] != 0 || !is_absolute && call.int(0) != AT_FDCWD {
-        kernel.refuse(
-            "execveat",
-            "execveat with flags or relative to a descriptor",
-        );
-        return Err(Errno::ENOSYS.into());
-    }
-    kernel.execute(call.args[1], call.args[2], call.args[3])
-}
-
-fn execve(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    kernel.execute(call.args[0], call.args[1], call.args[2])
-}
-
-/// Maximum number of strings that one `execve` passes.
-const MAX_STRINGS: u64 = 1 << 20;
-/// Maximum length of a string, with its NUL.
-const MAX_STRING: u64 = 32 * 4096;
-/// Maximum number of bytes of all strings, with the pointers to them.
-const MAX_ARGUMENTS: u64 = 2 << 20;
-/// Maximum length of a chain of scripts whose interpreters are scripts.
-const MAX_INTERPRETERS: usize = 4;
-
-impl Kernel<'_, '_> {
-    fn execute(&mut self, path: u64, args: u64, env: u64) -> Answer {
-        let mut path = self.read_path(path)?;
-        let mut room = MAX_ARGUMENTS;
-        let mut args = self.strings(args, &mut room)?;
-        let env = self.strings(env, &mut room)?;
-        for _ in 0..MAX_INTERPRETERS {
-            let cwd = self.process().cwd;
-            let id = self.resolve(cwd, &path, true)?;
-            let inode = self.host.files.tree.get(id);
-            if let Some(image) = inode.program {
-                let execution = Execution {
-                    image,
-                    name: path,
-                    args,
-                    env,
-                };
-                return Err(Stop::Execute(Box::new(execution)));
-            }
-            let InodeKind::Regular(bytes) = &inode.kind else {
-                return Err(Errno::EACCES.into());
-            };
-            if inode.mode & 0o111 == 0 {
-                return Err(Errno::EACCES.into());
-            }
-            let line = bytes.read(0, 256);
-            let Some((interpreter, argument)) = shebang(line.bytes()) else {
-                let name = String::from_utf8_lossy(&path).into_owned();
-                self.refuse(
-                    "execve",
-                    format!("execve of {name}, not a program of this run,"),
-                );
-                return Err(Errno::ENOEXEC.into());
-            };
-            let text = |text: &[u8]| Buffer::with_bytes(text, text.len());
-            let mut all = vec![text(&interpreter)];
-            all.extend(argument.map(|argument| text(&argument)));
-            all.push(text(&path));
-            all.extend(args.into_iter().skip(1));
-            args = all;
-            path = interpreter;
-        }
-        Err(Errno::ELOOP.into())
-    }
-
-    /// Reads a NULL-terminated array of strings, each without its NUL.
-    fn strings(&mut self, array: u64, room: &mut u64) -> Result<Vec<Buffer>, Stop> {
-        let mut strings = Vec::new();
-        if array == 0 {
-            return Ok(strings);
-        }
-        for index in 0..MAX_STRINGS {
-            let address = self.read_u64(array.wrapping_add(8 * index))?;
-            if address == 0 {
-                return Ok(strings);
-            }
-            let len = self.string_len(address)?;
-            // The string, its NUL, and the pointer to it.
-            *room = room.checked_sub(len + 9).ok_or(Errno::E2BIG)?;
-            strings.push(self.read_buffer(address, len)?);
-        }
-        Err(Errno::E2BIG.into())
-    }
-
-    /// Length of a string. For each symbolic byte, decides whether it is NUL.
-    fn string_len(&mut self, address: u64) -> Result<u64, Stop> {
-        let mut len = 0;
-        if self.guest.is_some() {
-            return self.native_string_len(address);
-        }
-        loop {
-            let byte = self.read_value(address.wrapping_add(len), 1)?;
-            let term = byte.to_term(self.vm.arena, 8);
-            let zero = self.vm.arena.zero(8);
-            let is_end = self.vm.arena.eq(term, zero);
-            if self.vm.decide_term(is_end)? {
-                return Ok(len);
-            }
-            len += 1;
-            if len >= MAX_STRING {
-                return Err(Errno::E2BIG.into());
-            }
-        }
-    }
-}
-
-impl Kernel<'_, '_> {
-    /// Length of a string in native memory, read page by page.
-    fn native_string_len(&mut self, address: u64) -> Result<u64, Stop> {
-        const PAGE: u64 = everett_vm::PAGE as u64;
-        let mut len = 0;
-        while len < MAX_STRING {
-            let at = address.wrapping_add(len);
-            let piece = self.read_bytes(at, PAGE - at % PAGE)?;
-            if let Some(end) = piece.iter().position(|byte| *byte == 0) {
-                len += end as u64;
-                break;
-            }
-            len += piece.len() as u64;
-        }
-        if len < MAX_STRING {
-            return Ok(len);
-        }
-        Err(Errno::E2BIG.into())
-    }
-}
-
-/// Interpreter and argument of a script.
-fn shebang(start: &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-    let line = start.strip_prefix(b"#!")?;
-    let line = line.split(|byte| *byte == b'\n').next()?.trim_ascii();
-    let cut = line.iter().position(|byte| byte.is_ascii_whitespace());
-    let (interpreter, argument) = line.split_at(cut.unwrap_or(line.len()));
-    let argument = argument.trim_ascii();
-    let argument = (!argument.is_empty()).then(|| argument.to_vec());
-    (!interpreter.is_empty()).then(|| (interpreter.to_vec(), argument))
 }
 
 fn arch_prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {

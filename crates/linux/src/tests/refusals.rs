@@ -18,7 +18,6 @@ fn calls_that_are_refused_or_ignored_are_told() {
     let one = put(&mut host, &[1, 0, 0, 0]);
     let on_device = put(&mut host, b"eth0");
     let little = put(&mut host, &[[1u8, 0, 0, 0, 0, 0, 0, 0]; 2].concat());
-    let relative = put_path(&mut host, "program");
     let groups = put(&mut host, &[16, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
     let mut header = vec![20, 0, 0, 0, 30, 0, 1, 3];
     header.resize(20, 0);
@@ -65,11 +64,6 @@ fn calls_that_are_refused_or_ignored_are_told() {
             "arch_prctl operation 0x1001",
         ),
         ("membarrier", &[8], "membarrier command 8"),
-        (
-            "execveat",
-            &[3, relative],
-            "execveat with flags or relative to a descriptor",
-        ),
         (
             "sched_setscheduler",
             &[0, 1, one],
