@@ -39,7 +39,7 @@ mod worlds;
 pub use config::SearchFile;
 pub use error::{Error, Result};
 pub use numbers::Numbers;
-pub use profile::{ProfileResult, ProfileSpec, profile};
+pub use profile::{ProfileBy, ProfileResult, ProfileSpec, profile};
 pub use replay::{ReplayResult, ReplaySpec, replay};
 pub use results::{Explored, ExploredFinding, FaultSummary, Isolation, Outcome, ScenarioResult};
 pub use run::{Progress, RunResult, RunSpec, run};

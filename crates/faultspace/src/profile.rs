@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::injector::functions::FUNCTIONS;
 use crate::injector::{Injection, preload};
+use crate::manager::SiteOfCall;
 use crate::settings::{Command, Limits, SearchConfig};
 use crate::space::{Scenario, Space};
 use crate::system::System;
@@ -24,12 +25,47 @@ pub struct ProfileSpec {
     pub system_calls: bool,
     /// If not empty, only these programs count.
     pub programs: Vec<String>,
+    /// How the space names calls.
+    pub by: ProfileBy,
     /// Maximum number of calls of a function in the space.
     pub most_calls: u64,
     /// The working folder of the tests.
     pub folder: PathBuf,
     /// The command that starts a manager.
     pub manager: Vec<OsString>,
+}
+
+/// How a space names calls.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum ProfileBy {
+    /// By their number in a process.
+    #[default]
+    Number,
+    /// By their call site, and their number from there.
+    Callsite,
+    /// By their whole stack, and their number with it.
+    Stack,
+}
+
+impl ProfileBy {
+    /// Returns the way with a name.
+    pub fn named(name: &str) -> Option<ProfileBy> {
+        match name {
+            "number" => Some(ProfileBy::Number),
+            "callsite" => Some(ProfileBy::Callsite),
+            "stack" => Some(ProfileBy::Stack),
+            _ => None,
+        }
+    }
+}
+
+/// What a test calls.
+#[derive(Default)]
+struct Profiled {
+    /// The maximum number of calls that one process makes of each function.
+    calls: BTreeMap<String, u64>,
+    /// The same, for each call site.
+    sites: Vec<(SiteOfCall, u64)>,
 }
 
 /// A profile.
@@ -50,8 +86,8 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
             let message = format!("{test} is a scenario, which is profiled on its own");
             return Err(Error::Usage(message));
         }
-        if spec.system_calls || !spec.programs.is_empty() {
-            let message = "options about system calls and programs are for tests, not for scenarios: \
+        if spec.system_calls || !spec.programs.is_empty() || spec.by != ProfileBy::Number {
+            let message = "options about system calls, programs and call sites are for tests, not for scenarios: \
                            the space of a world has the system calls of all of its hosts";
             return Err(Error::Usage(message.to_owned()));
         }
@@ -70,7 +106,7 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
     let parsed = Space::parse(&space);
     let size = match &parsed {
         Ok(space) => space.size(),
-        Err(_) if counts.iter().all(BTreeMap::is_empty) => {
+        Err(_) if counts.iter().all(|test| test.calls.is_empty()) => {
             let what = if spec.system_calls {
                 "system calls"
             } else {
@@ -94,7 +130,7 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
     };
     let mut calls = BTreeMap::new();
     for test in &counts {
-        for (name, count) in test {
+        for (name, count) in &test.calls {
             let most = calls.entry(name.clone()).or_insert(0);
             *most = (*count).max(*most);
         }
@@ -158,8 +194,9 @@ fn word(text: &str) -> String {
     }
 }
 
-/// Returns, for each test, the maximum number of calls that one process makes of each function.
-fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMap<String, u64>>> {
+/// Runs each test and counts its calls.
+fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<Profiled>> {
+    let by_site = spec.by != ProfileBy::Number;
     let injector = if spec.system_calls {
         "ptrace"
     } else {
@@ -177,7 +214,7 @@ fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMa
         };
         let system = System::new(&config, &spec.manager, work)?;
         let injection = match spec.system_calls {
-            true => Injection::CountCalls,
+            true => Injection::CountCalls { by_site },
             false => Injection::Preload {
                 library: work
                     .canonicalize()
@@ -185,6 +222,7 @@ fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMa
                     .join("preload.so"),
                 faults: Vec::new(),
                 counts: true,
+                by_site,
             },
         };
         let seen = system.execute(&system.job(&Scenario::default(), injection))?;
@@ -203,7 +241,10 @@ fn count(spec: &ProfileSpec, folder: PathBuf, work: &Path) -> Result<Vec<BTreeMa
                 *known = (*count).max(*known);
             }
         }
-        all.push(most);
+        all.push(Profiled {
+            calls: most,
+            sites: seen.sites,
+        });
     }
     Ok(all)
 }
@@ -234,46 +275,105 @@ fn failing(system_calls: bool) -> Vec<Failing> {
     rows.collect()
 }
 
-/// Returns the description of the space: one subspace for each set of functions with the same
-/// errnos and return value.
-fn describe(spec: &ProfileSpec, counts: &[BTreeMap<String, u64>]) -> String {
+/// Calls of a subspace: functions with the same errnos, return value and number of calls, from the
+/// same sites.
+#[derive(PartialEq)]
+struct Group {
+    errnos: Vec<&'static str>,
+    retval: i64,
+    most: u64,
+    /// Call sites or stacks; none if calls are only numbered.
+    sites: Vec<String>,
+}
+
+/// Returns the description of the space.
+fn describe(spec: &ProfileSpec, tests: &[Profiled]) -> String {
     let mut text =
         String::from("# Made by `everett faults profile`. What is never called is left out.\n");
     for (number, test) in (1..).zip(&spec.tests) {
         let _ = writeln!(text, "# test {number}: {}", test.replace('\n', " "));
     }
-    for (number, test) in (1..).zip(counts) {
-        let mut groups: Vec<(Vec<&str>, i64, Vec<&str>, u64)> = Vec::new();
+    for (number, test) in (1..).zip(tests) {
+        let mut groups: Vec<(Group, Vec<&str>)> = Vec::new();
         for row in failing(spec.system_calls) {
-            let Some(count) = test.get(row.name) else {
-                continue;
-            };
-            let count = (*count).min(spec.most_calls.max(1));
-            match groups.last_mut() {
-                Some((errnos, retval, names, most))
-                    if (&*errnos, *retval, *most) == (&row.errnos, row.retval, count) =>
-                {
-                    names.push(row.name);
+            for (most, sites) in counts_of(spec, test, row.name) {
+                let group = Group {
+                    errnos: row.errnos.clone(),
+                    retval: row.retval,
+                    most,
+                    sites,
+                };
+                match groups.last_mut() {
+                    Some((last, names)) if *last == group => names.push(row.name),
+                    _ => groups.push((group, vec![row.name])),
                 }
-                _ => groups.push((row.errnos, row.retval, vec![row.name], count)),
             }
         }
-        for (errnos, retval, names, most) in groups {
-            let _ = write!(
-                text,
-                "\ntest : {{ {number} }}\nfunction : {{ {} }}\n",
-                names.join(", ")
-            );
-            if !errnos.is_empty() {
-                let _ = writeln!(text, "errno : {{ {} }}", errnos.join(", "));
+        for (group, names) in groups {
+            write_group(&mut text, spec.by, number, &group, &names.join(", "));
+        }
+        if spec.by == ProfileBy::Stack {
+            for (call, _) in &test.sites {
+                let SiteOfCall {
+                    function,
+                    site,
+                    stack,
+                } = call;
+                let _ = writeln!(text, "# stack {stack}: {function} from {site}");
             }
-            let _ = writeln!(
-                text,
-                "retval : {{ {retval} }}\ncallNumber : [ 1 , {most} ] ;"
-            );
         }
     }
     text
+}
+
+/// Returns how often a test calls a function at most, and from where. Sites with the same number
+/// are together.
+fn counts_of(spec: &ProfileSpec, test: &Profiled, function: &str) -> Vec<(u64, Vec<String>)> {
+    let limit = |count: u64| count.min(spec.most_calls.max(1));
+    if spec.by == ProfileBy::Number {
+        let count = test.calls.get(function);
+        return count
+            .map(|count| (limit(*count), Vec::new()))
+            .into_iter()
+            .collect();
+    }
+    let mut of_site: BTreeMap<&str, u64> = BTreeMap::new();
+    for (call, count) in test
+        .sites
+        .iter()
+        .filter(|(call, _)| call.function == function)
+    {
+        let name = match spec.by {
+            ProfileBy::Stack => &call.stack,
+            _ => &call.site,
+        };
+        // Several stacks lead to one site.
+        *of_site.entry(name).or_default() += count;
+    }
+    let mut together: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (site, count) in of_site {
+        together.entry(limit(count)).or_default().push(word(site));
+    }
+    together.into_iter().collect()
+}
+
+fn write_group(text: &mut String, by: ProfileBy, test: usize, group: &Group, names: &str) {
+    let _ = write!(text, "\ntest : {{ {test} }}\nfunction : {{ {names} }}\n");
+    if !group.errnos.is_empty() {
+        let _ = writeln!(text, "errno : {{ {} }}", group.errnos.join(", "));
+    }
+    let axis = match by {
+        ProfileBy::Stack => "stack",
+        _ => "callsite",
+    };
+    if !group.sites.is_empty() {
+        let _ = writeln!(text, "{axis} : {{ {} }}", group.sites.join(", "));
+    }
+    let (retval, most) = (group.retval, group.most);
+    let _ = writeln!(
+        text,
+        "retval : {{ {retval} }}\ncallNumber : [ 1 , {most} ] ;"
+    );
 }
 
 /// Reads the counts that processes left in a folder.

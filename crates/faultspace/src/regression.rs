@@ -42,6 +42,14 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// Writes the core file of a crash.
+pub(crate) fn write_core(folder: &Folder, result: &ScenarioResult, seen: &Seen) -> Result<()> {
+    if let Some(core) = seen.core.as_deref().and_then(crate::manager::core::unpack) {
+        folder.write(&format!("scenarios/{}/core", result.name), &core)?;
+    }
+    Ok(())
+}
+
 /// Writes the result of a scenario.
 pub(crate) fn write_result(folder: &Folder, result: &ScenarioResult) -> Result<()> {
     let json = serde_json::to_vec_pretty(result).unwrap_or_default();
@@ -82,7 +90,12 @@ fn script(
         Outcome::Crashed => matches!(seen.test, Ended::Signal(_)),
         _ => false,
     };
-    let can_inject = matches!(config.injector.as_str(), "script" | "preload");
+    // Only a tracer knows from where a function is called.
+    let has_site = scenario.get("callsite").or_else(|| scenario.get("stack"));
+    let can_inject = match config.injector.as_str() {
+        "preload" => has_site.is_none(),
+        injector => injector == "script",
+    };
     let is_shell = matches!(config.test, Some(Command::Shell(_))) && config.start.is_none();
     let _ = match is_seen && can_inject && is_shell {
         true => write_plain(&mut text, folder, config, scenario, seen),

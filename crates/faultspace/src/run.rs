@@ -463,6 +463,9 @@ impl<'s> Explorer<'s> {
         let result = self.results.last().cloned().unwrap_or_default();
         let seen = seen.ok().map(|(seen, _)| seen);
         regression::write(self.folder, self.config, &scenario, &result, seen.as_ref())?;
+        if let Some(seen) = seen.as_ref().filter(|_| self.is_first_of_its_cluster()) {
+            regression::write_core(self.folder, &result, seen)?;
+        }
         if result.outcome.is_failure() {
             let place = format!("scenarios/{}", result.name);
             system.write_trace(&scenario, self.folder, &place)?;
@@ -582,6 +585,13 @@ impl<'s> Explorer<'s> {
             }
         }
         clusters
+    }
+
+    /// Returns whether no failure before the last result is like it.
+    fn is_first_of_its_cluster(&self) -> bool {
+        let last = self.results.len().saturating_sub(1);
+        let mut clusters = self.clusters().into_values();
+        clusters.any(|cluster| cluster == [last])
     }
 
     /// Repeats failures, to measure their precision.

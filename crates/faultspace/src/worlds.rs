@@ -199,6 +199,8 @@ impl Worlds {
             isolation: Isolation::Model,
             seconds: 0.0,
             calls: BTreeMap::new(),
+            sites: Vec::new(),
+            core: None,
             wrong,
             stuck: stuck.map(|host| host.name.clone()).collect(),
         }

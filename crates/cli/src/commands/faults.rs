@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use everett::counted;
-use everett_faultspace::{ProfileSpec, Progress, ReplaySpec, RunSpec, profile, replay, run, show};
+use everett_faultspace::{
+    ProfileBy, ProfileSpec, Progress, ReplaySpec, RunSpec, profile, replay, run, show,
+};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -72,6 +74,9 @@ struct ProfileArgs {
     /// Count only the calls of programs of this name; default: of all but shells.
     #[arg(long, value_name = "NAME")]
     program: Vec<String>,
+    /// How calls are named: by their number in a process, by their call site, or by their whole stack.
+    #[arg(long, value_name = "WHAT", default_value = "number", value_parser = ["number", "callsite", "stack"])]
+    by: String,
     /// The most calls of a function in the space.
     #[arg(long, value_name = "N", default_value_t = 100)]
     most_calls: u64,
@@ -177,6 +182,7 @@ fn run_profile(args: &ProfileArgs) -> Result<u8> {
         tests: args.tests.clone(),
         system_calls: args.syscalls,
         programs: args.program.clone(),
+        by: ProfileBy::named(&args.by).unwrap_or_default(),
         most_calls: args.most_calls,
         folder: PathBuf::from("."),
         manager: manager()?,

@@ -648,3 +648,93 @@ fn folders_with_mounts_below_them_are_written_to() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(!made, "files of a test stayed");
 }
+
+/// One function that is called from two places, of which one does not check it.
+const SITES: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+static char *copy(const char *text) {
+  char *copied = malloc(strlen(text) + 1);
+  return copied ? strcpy(copied, text) : 0;
+}
+static int careful(void) { return copy("a") ? 0 : 3; }
+static int careless(void) {
+  copy("b")[0] = 'c';
+  return 0;
+}
+int main(void) { return careful() || careful() || careless(); }
+"#;
+
+#[test]
+fn faults_hit_the_calls_of_a_line_a_function_or_a_stack() {
+    let search = "space = 'function : { malloc } callsite : { \"sites.c:5\", \"sites.c:10\", careful } \
+                  callNumber : [1,4] ;'\n\
+                  injector = \"preload\"\nprogram = \"sites\"\ntest = \"./sites\"\n";
+    let place = TestFolder::new("sites", &[("sites.c", SITES), ("s.toml", search)]);
+    place.build("sites", &["-g", "-O0"]);
+    let summary = place.run("out", &["--search", "exhaustive"]);
+    let of = |site: &str, number: u32| {
+        outcome(
+            &summary,
+            &format!("function malloc callsite {site} callNumber {number}"),
+        )
+    };
+    let all = |site: &str| [1, 2, 3, 4].map(|number| of(site, number));
+    assert_eq!(all("sites.c:5"), ["failed", "failed", "crashed", "passed"]);
+    assert_eq!(all("sites.c:10"), ["crashed", "passed", "passed", "passed"]);
+    assert_eq!(all("careful"), ["failed", "failed", "passed", "passed"]);
+    let results = summary["results"].as_array().unwrap();
+    let crashes: Vec<&Value> = results
+        .iter()
+        .filter(|one| one["outcome"] == "crashed")
+        .collect();
+    let frames = crashes[0]["stack"].to_string();
+    assert!(frames.contains("sites!careless+"), "{frames}");
+    // The two crashes are alike: one core file is enough.
+    let cores = crashes.iter().filter_map(|crash| {
+        let name = crash["name"].as_str().unwrap();
+        fs::read(place.0.join(format!("out/scenarios/{name}/core"))).ok()
+    });
+    let cores: Vec<Vec<u8>> = cores.collect();
+    assert!(cores.len() == 1 && cores[0].starts_with(b"\x7fELF"));
+
+    let told = [
+        ("callsite", "callsite : { \"sites.c:5\" }", 1),
+        ("stack", ": malloc from sites.c:5", 3),
+    ];
+    for (by, text, times) in told {
+        let profiled = place.faults(&["profile", "--by", by, "--", "./sites"]);
+        let space = String::from_utf8(profiled.stdout).unwrap();
+        assert_eq!(space.matches(text).count(), times, "{space}");
+        fs::write(place.0.join("by.space"), &space).unwrap();
+        fs::write(
+            place.0.join("s.toml"),
+            search.replace(search.lines().next().unwrap(), "space = \"by.space\""),
+        )
+        .unwrap();
+        let summary = place.run(by, &["--search", "exhaustive"]);
+        assert_eq!(
+            (&summary["failures"], &summary["crashes"]),
+            (&3.into(), &1.into()),
+            "{space}"
+        );
+    }
+}
+
+/// System calls of a static program are failed by their site, too.
+#[test]
+fn system_calls_fail_by_their_call_site() {
+    const PROGRAM: &str = "#include <fcntl.h>\n#include <unistd.h>\n\
+        static int first(void) { return open(\"/dev/null\", O_RDONLY) < 0; }\n\
+        static int second(void) { return open(\"/dev/zero\", O_RDONLY) < 0; }\n\
+        int main(void) { first(); return second(); }\n";
+    let search = "space = 'function : { openat } callsite : { \"p.c:3\", \"p.c:4\", second, third } ;'\n\
+                  injector = \"ptrace\"\nprogram = \"p\"\ntest = \"./p\"\n";
+    let place = TestFolder::new("sites-ptrace", &[("p.c", PROGRAM), ("s.toml", search)]);
+    place.build("p", &["-g", "-static"]);
+    let summary = place.run("out", &["--search", "exhaustive"]);
+    let of = |site: &str| outcome(&summary, &format!("function openat callsite {site}"));
+    let all = ["p.c:3", "p.c:4", "second", "third"].map(of);
+    assert_eq!(all, ["passed", "failed", "failed", "passed"]);
+    assert_eq!(summary["scenarios_injected"], 3);
+}

@@ -16,6 +16,8 @@ fn seen(test: Ended) -> Seen {
         isolation: Isolation::Namespaces,
         seconds: 0.0,
         calls: BTreeMap::new(),
+        sites: Vec::new(),
+        core: None,
         wrong: None,
         stuck: BTreeSet::new(),
     }

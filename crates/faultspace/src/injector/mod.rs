@@ -31,6 +31,29 @@ pub struct CallFault {
     pub errno: i32,
     /// The return value.
     pub retval: i64,
+    /// From where it is called; calls from elsewhere neither fail nor count.
+    #[serde(default)]
+    pub site: Option<Site>,
+}
+
+/// From where a function is called.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Site {
+    /// A source line or a function on the stack.
+    pub callsite: Option<String>,
+    /// The digest of the whole stack.
+    pub stack: Option<String>,
+}
+
+impl Site {
+    fn of(fault: &Fault) -> Option<Site> {
+        let text = |name: &str| fault.any(&[name]).map(ToString::to_string);
+        let site = Site {
+            callsite: text("callsite"),
+            stack: text("stack"),
+        };
+        (site.callsite.is_some() || site.stack.is_some()).then_some(site)
+    }
 }
 
 /// System calls that do their work even if they fail.
@@ -89,7 +112,10 @@ pub enum Injection {
         faults: Vec<ByteFault>,
     },
     /// None, but system calls are counted.
-    CountCalls,
+    CountCalls {
+        /// Whether they are counted for each call site, too.
+        by_site: bool,
+    },
     /// Failures of libc functions, by a preloaded library.
     Preload {
         /// The library.
@@ -98,6 +124,8 @@ pub enum Injection {
         faults: Vec<CallFault>,
         /// Whether calls are counted instead.
         counts: bool,
+        /// Whether they are counted for each call site, too.
+        by_site: bool,
     },
 }
 
@@ -105,7 +133,7 @@ impl Injection {
     /// Returns whether there is a fault to inject.
     pub(crate) fn has_faults(&self) -> bool {
         match self {
-            Injection::Nothing | Injection::CountCalls => false,
+            Injection::Nothing | Injection::CountCalls { .. } => false,
             Injection::World(faults) => faults.iter().any(|fault| fault.first > 0),
             Injection::Corrupt { faults, .. } => faults.iter().any(|fault| fault.first > 0),
             Injection::Calls(faults) | Injection::Preload { faults, .. } => {
@@ -117,18 +145,24 @@ impl Injection {
     /// Returns the same injection without any fault.
     pub(crate) fn without_faults(&self) -> Injection {
         match self {
-            Injection::Calls(_) | Injection::Nothing | Injection::CountCalls => Injection::Nothing,
+            Injection::Calls(_) | Injection::Nothing | Injection::CountCalls { .. } => {
+                Injection::Nothing
+            }
             Injection::World(_) => Injection::World(Vec::new()),
             Injection::Corrupt { proxy, .. } => Injection::Corrupt {
                 proxy: proxy.clone(),
                 faults: Vec::new(),
             },
             Injection::Preload {
-                library, counts, ..
+                library,
+                counts,
+                by_site,
+                ..
             } => Injection::Preload {
                 library: library.clone(),
                 faults: Vec::new(),
                 counts: *counts,
+                by_site: *by_site,
             },
         }
     }
@@ -218,6 +252,8 @@ const CALL_ATTRIBUTES: &[&str] = &[
     "callNumber",
     "number",
     "persistent",
+    "callsite",
+    "stack",
 ];
 
 /// Returns the function of a fault.

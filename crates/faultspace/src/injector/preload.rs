@@ -7,8 +7,8 @@ use std::process::Command;
 
 use super::functions::{FUNCTIONS, named};
 use super::{
-    CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, errno, errno_number, function, numbers,
-    retval,
+    CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, Site, errno, errno_number, function,
+    numbers, retval,
 };
 use crate::error::{Error, Result};
 use crate::manager::{Injected, Seen};
@@ -24,6 +24,7 @@ impl Injector for Preload {
             library: means.library.clone(),
             faults: faults.collect::<Result<_, _>>()?,
             counts: false,
+            by_site: false,
         })
     }
 
@@ -48,6 +49,7 @@ fn call_fault(fault: &Fault) -> Result<CallFault, String> {
         last,
         errno: errno(fault)?.or(usual).unwrap_or(0),
         retval: retval(fault)?.unwrap_or(function.retval),
+        site: Site::of(fault),
     })
 }
 
@@ -73,6 +75,9 @@ pub fn source() -> String {
     }
     format!("#define FUNCTIONS {functions}\n#define SYMBOLS {symbols}\n{template}\n{wrappers}")
 }
+
+/// The number by which the library asks the tracer about call sites. Linux has no such call.
+pub(crate) const ASK_TRACER: u32 = 1022;
 
 /// The command that compiles the library; the output and the source follow.
 pub const COMPILER: &[&str] = &["cc", "-shared", "-fPIC", "-O1", "-w", "-fno-builtin", "-o"];
@@ -117,11 +122,14 @@ pub fn variables(injection: &Injection, programs: &[String]) -> Vec<(String, Str
             last,
             retval,
             errno,
+            site,
             ..
         } = fault;
-        format!("{function}:{first}:{last}:{retval}:{errno}")
+        let asks = u8::from(site.is_some());
+        format!("{function}:{first}:{last}:{retval}:{errno}:{asks}")
     };
-    let faults: Vec<String> = faults.iter().map(text).collect();
+    let happening = faults.iter().filter(|fault| fault.first > 0);
+    let faults: Vec<String> = happening.map(text).collect();
     vec![
         ("EVERETT_PRELOAD_FAULTS".to_owned(), faults.join(";")),
         ("EVERETT_PRELOAD_PROGRAMS".to_owned(), programs.join(",")),

@@ -2,7 +2,7 @@
 //! linked.
 
 use super::{
-    CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, errno, function, numbers, retval,
+    CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, Site, errno, function, numbers, retval,
 };
 use crate::space::{Fault, Scenario};
 
@@ -44,6 +44,7 @@ fn call_fault(fault: &Fault) -> Result<CallFault, String> {
             (None, _) => usual,
         },
         retval: retval.unwrap_or(-1),
+        site: Site::of(fault),
         function,
     })
 }

@@ -6,11 +6,13 @@
 //! namespaces, the commands see no other processes, and their writes are discarded after the test.
 
 mod child;
+pub(crate) mod core;
 mod coverage;
 mod files;
 mod memory;
 mod proxy;
 mod sandbox;
+mod sites;
 mod stack;
 mod streams;
 mod supervise;
@@ -80,6 +82,17 @@ pub struct Crash {
     pub signal: i32,
     /// The stack at the crash, innermost frame first.
     pub stack: Vec<String>,
+}
+
+/// A call and where it comes from.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct SiteOfCall {
+    /// The function or system call.
+    pub function: String,
+    /// The source line or the frame that it is called from.
+    pub site: String,
+    /// The digest of the whole stack.
+    pub stack: String,
 }
 
 /// How a command ended.
@@ -156,6 +169,12 @@ pub struct Seen {
     pub seconds: f64,
     /// How often programs called functions, if that was requested.
     pub calls: BTreeMap<String, u64>,
+    /// How often a process called functions from each site at most, if that was requested.
+    #[serde(default)]
+    pub sites: Vec<(SiteOfCall, u64)>,
+    /// The core file of the first crash, packed.
+    #[serde(default)]
+    pub core: Option<String>,
     /// What is wrong in a world besides crashes and hangs: an invariant, an expectation.
     #[serde(default)]
     pub wrong: Option<String>,

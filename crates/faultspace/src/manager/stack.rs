@@ -108,47 +108,78 @@ impl Module {
     }
 }
 
-/// Returns the stack of a stopped thread, innermost frame first.
-pub(super) fn of(pid: Pid, registers: &libc::user_regs_struct) -> Vec<String> {
-    let r = registers;
-    let mut values = [
-        r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11, r.r12,
-        r.r13, r.r14, r.r15, r.rip,
-    ];
-    let pid = pid.as_raw();
-    let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else {
-        return Vec::new();
-    };
-    let mappings = mappings(pid);
-    let mut modules: BTreeMap<&str, Option<Module>> = BTreeMap::new();
-    let mut frames = Vec::new();
-    while frames.len() < MAX_FRAMES {
-        // A return address follows the call, which may be the last instruction of its function.
-        let is_first = frames.is_empty();
-        let at = values[usize::from(RETURN_ADDRESS)].wrapping_sub(u64::from(!is_first));
-        let Some(mapping) = mappings
-            .iter()
-            .find(|one| (one.begin..one.end).contains(&at))
-        else {
-            break;
+/// A frame of a stack.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    /// The file with its code.
+    pub file: String,
+    /// The address in the file, of the call if it is not the innermost frame.
+    pub address: u64,
+    /// The file, and the function with an offset or the address.
+    pub text: String,
+}
+
+/// Unwinds stacks. Files are read once.
+#[derive(Default)]
+pub(super) struct Unwinder {
+    modules: BTreeMap<String, Option<Module>>,
+}
+
+impl Unwinder {
+    /// Returns the stack of a stopped thread, innermost frame first.
+    pub(super) fn stack(&mut self, pid: Pid, registers: &libc::user_regs_struct) -> Vec<Frame> {
+        let r = registers;
+        let mut values = [
+            r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11,
+            r.r12, r.r13, r.r14, r.r15, r.rip,
+        ];
+        let pid = pid.as_raw();
+        let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else {
+            return Vec::new();
         };
-        // Inside the namespaces, the same path leads to the same file.
-        let module = modules
-            .entry(&mapping.file)
-            .or_insert_with(|| Module::read(&mapping.file));
-        let Some(module) = module else {
-            frames.push(mapping.file.clone());
-            break;
-        };
-        let Some(address) = module.address(at - mapping.begin + mapping.offset) else {
-            break;
-        };
-        frames.push(module.describe(address));
-        if !unwind(module, address, &mut values, &memory) {
-            break;
+        let mappings = mappings(pid);
+        let mut frames: Vec<Frame> = Vec::new();
+        while frames.len() < MAX_FRAMES {
+            // A return address follows the call, which may be the last instruction of its function.
+            let is_first = frames.is_empty();
+            let at = values[usize::from(RETURN_ADDRESS)].wrapping_sub(u64::from(!is_first));
+            let mut mappings = mappings.iter();
+            let Some(mapping) = mappings.find(|one| (one.begin..one.end).contains(&at)) else {
+                break;
+            };
+            // Inside the namespaces, the same path leads to the same file.
+            let module = self
+                .modules
+                .entry(mapping.file.clone())
+                .or_insert_with(|| Module::read(&mapping.file));
+            let file = mapping.file.clone();
+            let Some(module) = module else {
+                frames.push(Frame {
+                    text: file.clone(),
+                    file,
+                    address: 0,
+                });
+                break;
+            };
+            let Some(address) = module.address(at - mapping.begin + mapping.offset) else {
+                break;
+            };
+            frames.push(Frame {
+                text: module.describe(address),
+                file,
+                address,
+            });
+            if !unwind(module, address, &mut values, &memory) {
+                break;
+            }
         }
+        frames
     }
-    frames
+}
+
+/// Returns the texts of frames.
+pub(super) fn texts(frames: &[Frame]) -> Vec<String> {
+    frames.iter().map(|frame| frame.text.clone()).collect()
 }
 
 /// Unwinds to the caller. Returns `false` if it is not known.

@@ -6,6 +6,7 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use super::streams::Stream;
 use super::tracer::{SIGNALLING, Tracer, is_crash};
 use super::{Ended, Job, Seen, coverage, files, memory, proxy};
 use crate::injector::Injection;
+use crate::injector::preload::ASK_TRACER;
 use crate::results::Isolation;
 
 /// A test ends if its output is this many times what is kept.
@@ -65,13 +67,19 @@ impl<'j> Supervisor<'j> {
         signals.add(Signal::SIGCHLD);
         signals.thread_block()?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        let (faults, counts) = match &job.injection {
-            Injection::Calls(faults) => (faults.as_slice(), false),
-            Injection::CountCalls => (&[][..], true),
-            _ => (&[][..], false),
+        let (faults, counts, by_site) = match &job.injection {
+            Injection::Calls(faults) => (faults.as_slice(), false, false),
+            Injection::CountCalls { by_site } => (&[][..], true, *by_site),
+            Injection::Preload { by_site, .. } => (&[][..], false, *by_site),
+            _ => (&[][..], false, false),
         };
         let mut tracer = Tracer::new(faults, &job.programs);
         tracer.calls = counts.then(Default::default);
+        tracer.observed = by_site.then(Default::default);
+        if let Injection::Preload { faults, .. } = &job.injection {
+            let happening = faults.iter().filter(|fault| fault.first > 0);
+            tracer.asked = happening.cloned().collect();
+        }
         tracer.guards = place.isolation != Isolation::Namespaces;
         let mut traps: Vec<u32> = match counts {
             true => everett_linux::rows()
@@ -80,6 +88,9 @@ impl<'j> Supervisor<'j> {
                 .collect(),
             false => faults.iter().filter_map(|fault| fault.call).collect(),
         };
+        if by_site || !tracer.asked.is_empty() {
+            traps.push(ASK_TRACER);
+        }
         if tracer.guards {
             traps.extend(SIGNALLING);
         }
@@ -122,9 +133,15 @@ impl<'j> Supervisor<'j> {
 
     fn run(&mut self) -> Seen {
         if let Injection::Preload {
-            library, counts, ..
+            library,
+            counts,
+            by_site,
+            ..
         } = &self.job.injection
         {
+            if *by_site {
+                self.set("EVERETT_PRELOAD_OBSERVE", "1".to_owned());
+            }
             let log = self.log().display().to_string();
             if *counts {
                 self.set(
@@ -153,6 +170,8 @@ impl<'j> Supervisor<'j> {
             isolation: self.place.isolation,
             seconds: 0.0,
             calls: Default::default(),
+            sites: Vec::new(),
+            core: None,
             wrong: None,
             stuck: Default::default(),
         };
@@ -179,7 +198,11 @@ impl<'j> Supervisor<'j> {
         seen.output = [self.streams[0].output(), self.streams[1].output()];
         seen.injected = std::mem::take(&mut self.tracer.injected);
         seen.crashes = std::mem::take(&mut self.tracer.crashes);
+        seen.core = self.tracer.core.take().map(|core| super::core::pack(&core));
         seen.calls = self.tracer.calls.take().unwrap_or_default();
+        let sites = self.tracer.observed.take().unwrap_or_default().into_iter();
+        let most = |counts: BTreeMap<i32, u64>| counts.into_values().max().unwrap_or(0);
+        seen.sites = sites.map(|(site, counts)| (site, most(counts))).collect();
         self.stop_injecting();
         if let Some(words) = &self.job.measure {
             self.set("EVERETT_END", seen.test.to_string());

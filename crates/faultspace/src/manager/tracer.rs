@@ -8,8 +8,12 @@ use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Crash, Injected};
-use crate::injector::{CallFault, is_shell};
+use super::sites::{Sites, identity, outside_injector};
+use super::stack::{Unwinder, texts};
+use super::{Crash, Injected, SiteOfCall};
+use crate::injector::functions::FUNCTIONS;
+use crate::injector::preload::ASK_TRACER;
+use crate::injector::{CallFault, Site, is_shell};
 
 /// A process: its program and its own counts of calls.
 #[derive(Clone, Default)]
@@ -18,6 +22,8 @@ struct Process {
     names: Vec<String>,
     /// For each fault, the number of matching calls so far.
     counts: Vec<u64>,
+    /// The stack of the signal that ends it.
+    crashed_at: Vec<String>,
 }
 
 /// A thread.
@@ -42,7 +48,18 @@ pub(super) struct Tracer {
     pub crashes: Vec<Crash>,
     /// If set, calls are counted by program and call, and none fails.
     pub calls: Option<BTreeMap<String, u64>>,
+    /// Faults of a preloaded library, which asks for their call sites.
+    pub asked: Vec<CallFault>,
+    /// If set, calls are counted for each call site.
+    pub observed: Option<BTreeMap<SiteOfCall, BTreeMap<i32, u64>>>,
+    /// The core file of the first crash.
+    pub core: Option<Vec<u8>>,
+    unwinder: Unwinder,
+    sites: Sites,
 }
+
+/// The question of the preloaded library by which it counts the site of a call.
+const COUNT_SITE: i64 = -1;
 
 /// System calls that send signals: `kill`, `tkill`, `tgkill`, `rt_sigqueueinfo`.
 pub(super) const SIGNALLING: [u32; 4] = [62, 200, 234, 129];
@@ -101,6 +118,8 @@ impl Tracer {
     /// Stops the injection.
     pub(super) fn stop_injecting(&mut self) {
         self.faults.clear();
+        self.asked.clear();
+        self.observed = None;
     }
 
     /// Returns the number of live threads.
@@ -120,6 +139,9 @@ impl Tracer {
             WaitStatus::Signaled(pid, signal, _) => self.remove(pid, Some(signal)),
             WaitStatus::Stopped(pid, signal) => {
                 self.task(pid);
+                if CRASHES.contains(&signal) && !is_caught(pid.as_raw(), signal) {
+                    self.note_crash(pid, signal);
+                }
                 let _ = ptrace::cont(pid, signal);
             }
             WaitStatus::PtraceSyscall(pid) => self.in_call(pid),
@@ -165,7 +187,7 @@ impl Tracer {
                 .get(&parent)
                 .map(|parent| parent.names.clone())
                 .unwrap_or_default(),
-            counts: Vec::new(),
+            ..Process::default()
         };
         self.processes.entry(process).or_insert(heir);
         self.tasks.entry(pid).or_insert(Task {
@@ -191,7 +213,7 @@ impl Tracer {
             process,
             Process {
                 names,
-                counts: Vec::new(),
+                ..Process::default()
             },
         );
     }
@@ -205,8 +227,23 @@ impl Tracer {
             self.crashes.push(Crash {
                 program: process.names.first().cloned().unwrap_or_default(),
                 signal: signal as i32,
-                stack: Vec::new(),
+                stack: process.crashed_at,
             });
+        }
+    }
+
+    /// Keeps the stack of a thread that a signal is about to end, and the first core file.
+    fn note_crash(&mut self, pid: Pid, signal: Signal) {
+        let Ok(registers) = ptrace::getregs(pid) else {
+            return;
+        };
+        let stack = texts(&self.unwinder.stack(pid, &registers));
+        let process = self.tasks.get(&pid.as_raw()).map(|task| task.process);
+        if let Some(process) = process.and_then(|process| self.processes.get_mut(&process)) {
+            process.crashed_at = stack;
+        }
+        if self.core.is_none() {
+            self.core = super::core::of(pid, &registers, signal as i32);
         }
     }
 
@@ -259,8 +296,18 @@ impl Tracer {
             let _ = ptrace::cont(pid, None);
             return;
         }
+        if let Ok(mut registers) = ptrace::getregs(pid)
+            && registers.orig_rax == u64::from(ASK_TRACER)
+        {
+            let answer = self.answer(pid, &registers);
+            registers.orig_rax = u64::MAX;
+            registers.rax = u64::from(answer);
+            let _ = ptrace::setregs(pid, registers);
+            let _ = ptrace::cont(pid, None);
+            return;
+        }
         if let Some(mut registers) = ptrace::getregs(pid).ok()
-            && let Some((fault, number)) = self.due(pid, registers.orig_rax)
+            && let Some((fault, number)) = self.due(pid, &registers)
         {
             let fault = &self.faults[fault];
             // A program that retries forever fails forever; the first faults are enough.
@@ -269,7 +316,7 @@ impl Tracer {
                     program: self.program(pid),
                     function: fault.function.clone(),
                     number,
-                    stack: super::stack::of(pid, &registers),
+                    stack: texts(&self.unwinder.stack(pid, &registers)),
                 });
             }
             let result = fault.result();
@@ -296,8 +343,66 @@ impl Tracer {
             .unwrap_or_default()
     }
 
+    /// Answers the preloaded library: whether the site of a fault is on the stack. Other questions
+    /// are to count the site of a call, and to note a fault.
+    fn answer(&mut self, pid: Pid, registers: &libc::user_regs_struct) -> bool {
+        if let Ok(number) = usize::try_from(registers.rdi as i64) {
+            let site = self.asked.get(number).and_then(|fault| fault.site.clone());
+            return site.is_some_and(|site| self.is_called_from(pid, registers, &site));
+        }
+        let Some(function) = FUNCTIONS.get(registers.rsi as usize) else {
+            return false;
+        };
+        if registers.rdi as i64 == COUNT_SITE {
+            self.observe(pid, registers, function.name);
+            return false;
+        }
+        if self.injected.len() < MAX_REPORTS {
+            let frames = self.unwinder.stack(pid, registers);
+            self.injected.push(Injected {
+                program: self.program(pid),
+                function: function.name.to_owned(),
+                number: registers.rdx,
+                stack: texts(outside_injector(&frames)),
+            });
+        }
+        true
+    }
+
+    fn is_called_from(
+        &mut self,
+        pid: Pid,
+        registers: &libc::user_regs_struct,
+        site: &Site,
+    ) -> bool {
+        let frames = self.unwinder.stack(pid, registers);
+        self.sites.matches(site, &frames)
+    }
+
+    /// Counts the site of a call, if that was requested.
+    fn observe(&mut self, pid: Pid, registers: &libc::user_regs_struct, function: &str) {
+        let process = self.tasks.get(&pid.as_raw()).map(|task| task.process);
+        if let (Some(observed), Some(process)) = (&mut self.observed, process) {
+            let frames = self.unwinder.stack(pid, registers);
+            let Some(site) = self.sites.name(&frames) else {
+                return;
+            };
+            let call = SiteOfCall {
+                function: function.to_owned(),
+                site,
+                stack: identity(&frames),
+            };
+            *observed
+                .entry(call)
+                .or_default()
+                .entry(process)
+                .or_default() += 1;
+        }
+    }
+
     /// Returns the fault that hits a call, and the number of the call.
-    fn due(&mut self, pid: Pid, call: u64) -> Option<(usize, u64)> {
+    fn due(&mut self, pid: Pid, registers: &libc::user_regs_struct) -> Option<(usize, u64)> {
+        let call = registers.orig_rax;
         let process = self.tasks.get(&pid.as_raw())?.process;
         let is_meant = self.is_meant(self.processes.get(&process)?);
         if !is_meant {
@@ -309,18 +414,24 @@ impl Tracer {
             *calls
                 .entry(format!("{program} {name} {process}"))
                 .or_default() += 1;
+            self.observe(pid, registers, name);
             return None;
         }
-        let process = self.processes.get_mut(&process)?;
-        process.counts.resize(self.faults.len(), 0);
         let mut due = None;
-        for (at, fault) in self.faults.iter().enumerate() {
-            if fault.call.map(u64::from) == Some(call) {
-                process.counts[at] += 1;
-                let number = process.counts[at];
-                if fault.hits(number) && due.is_none() {
-                    due = Some((at, number));
-                }
+        for at in 0..self.faults.len() {
+            let fault = &self.faults[at];
+            if fault.call.map(u64::from) != Some(call) {
+                continue;
+            }
+            let site = fault.site.clone();
+            if site.is_some_and(|site| !self.is_called_from(pid, registers, &site)) {
+                continue;
+            }
+            let counts = &mut self.processes.get_mut(&process)?.counts;
+            counts.resize(self.faults.len(), 0);
+            counts[at] += 1;
+            if self.faults[at].hits(counts[at]) && due.is_none() {
+                due = Some((at, counts[at]));
             }
         }
         due
@@ -339,11 +450,25 @@ impl Tracer {
     }
 }
 
-/// Returns a number from `/proc/PID/status`.
-fn status_field(pid: i32, name: &str) -> Option<i32> {
+/// Returns a field of `/proc/PID/status`.
+fn status_text(pid: i32, name: &str) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().parse().ok()
+    Some(line.trim().to_owned())
+}
+
+/// Returns a number from `/proc/PID/status`.
+fn status_field(pid: i32, name: &str) -> Option<i32> {
+    status_text(pid, name)?.parse().ok()
+}
+
+/// Returns whether a process has a handler for a signal, or ignores it.
+fn is_caught(pid: i32, signal: Signal) -> bool {
+    let is_in = |name: &str| {
+        let mask = status_text(pid, name).and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+        mask.is_some_and(|mask| mask >> (signal as i32 - 1) & 1 == 1)
+    };
+    is_in("SigCgt:") || is_in("SigIgn:")
 }
 
 /// Returns the names of the program that a process executes.
