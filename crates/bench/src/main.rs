@@ -11,6 +11,7 @@
 
 mod calls;
 mod cluster;
+mod faults;
 mod native;
 mod parallel;
 mod peers;
@@ -113,11 +114,12 @@ struct Bench {
 type Measure = fn(&Bench, &mut String) -> Result<()>;
 
 /// Parts of the benchmark with a file of their own.
-const PARTS: [(&str, Measure); 6] = [
+const PARTS: [(&str, Measure); 7] = [
     ("solver", Bench::solver),
     ("worlds", Bench::worlds),
     ("peers", Bench::peers),
     ("trojans", Bench::trojans),
+    ("faults", Bench::faults),
     ("parallel", Bench::parallel),
     ("cluster", Bench::cluster),
 ];
@@ -125,7 +127,7 @@ const PARTS: [(&str, Measure); 6] = [
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
         "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [worlds] [peers] [trojans] \
-         [parallel] [cluster]",
+         [faults] [parallel] [cluster]",
     )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));
