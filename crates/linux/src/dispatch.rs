@@ -10,7 +10,7 @@ use crate::kernel::{Kernel, Stop, reborrow};
 use crate::outcome::{Ending, HostExit};
 use crate::process::{Execution, ExitStatus, RunState, TaskState};
 use crate::quota::NO_MEMORY;
-use crate::table::Row;
+use crate::table::{Row, property};
 use crate::wait::Wait;
 use crate::{numbers, syscalls};
 
@@ -165,7 +165,8 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
     pub(crate) fn system_call(&mut self, call: &SystemCall) -> Result<(), Stop> {
         let number = self.kernel.vm.concretize(call.number)?;
         let is_aside = self.kernel.host.internal_call;
-        self.unseen = is_aside || syscalls::row(number).is_some_and(Row::is_about_memory);
+        let is_memory = |row: &Row| row.has(property::MEMORY);
+        self.unseen = is_aside || syscalls::row(number).is_some_and(is_memory);
         self.reads_clock = syscalls::only_reads_clock(number);
         if !self.unseen && self.kernel.stop_at_point() {
             return Err(Stop::Point);

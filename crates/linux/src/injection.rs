@@ -11,6 +11,7 @@ use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::socket::message_flag;
 use crate::objects::{Object, event};
 use crate::signals::SIGPIPE;
+use crate::table::property::{self, CLOSES, POLLS, READS, WRITES};
 use crate::table::{ArgKind, Row};
 
 /// A short transfer: fewer bytes than possible.
@@ -19,25 +20,9 @@ const SHORT: &str = "short";
 /// A spurious wake-up: a descriptor is reported as ready although it is not.
 const SPURIOUS: &str = "spurious";
 
-/// Calls that can wake up spuriously.
-const POLLERS: &[&str] = &["poll", "ppoll", "select", "pselect6"];
-
-/// Calls that read, and can transfer fewer bytes than possible.
-const READERS: &[&str] = &["read", "readv", "pread64", "preadv", "recvfrom", "recvmsg"];
-
-/// Calls that write, and can transfer fewer bytes than possible.
-const WRITERS: &[&str] = &[
-    "write", "writev", "pwrite64", "pwritev", "sendto", "sendmsg", "sendfile",
-];
-
-/// Whether a call can transfer fewer bytes than possible.
-fn moves(call: &str) -> bool {
-    READERS.contains(&call) || WRITERS.contains(&call)
-}
-
 /// The directions of a call on a descriptor, as bits. A call that transfers nothing has both.
-fn directions(call: &str) -> u8 {
-    match (READERS.contains(&call), WRITERS.contains(&call)) {
+fn directions(row: &Row) -> u8 {
+    match (row.has(READS), row.has(WRITES)) {
         (true, _) => RD,
         (_, true) => WR,
         _ => RD | WR,
@@ -81,13 +66,13 @@ impl Kernel<'_, '_> {
         }
         let fd = call.args[0].as_concrete()? as i32;
         let marked = self.description(fd).ok()?.1.faults?;
-        Some(marked & directions(row.name) != 0)
+        Some(marked & directions(row) != 0)
     }
 
     /// Whether a call closes a pipe, socket or other kernel object, which cannot fail: only a file
     /// system can report that it lost bytes, or was interrupted while it wrote them.
     fn closes_object(&self, row: &Row, call: &SystemCall) -> bool {
-        let fd = call.args[0].as_concrete().filter(|_| row.name == "close");
+        let fd = call.args[0].as_concrete().filter(|_| row.has(CLOSES));
         fd.is_some_and(|fd| self.object_of(fd as i32).is_some())
     }
 
@@ -119,9 +104,9 @@ impl Kernel<'_, '_> {
     fn interval_of(&self, row: &Row, call: &SystemCall) -> Option<(usize, u64)> {
         let options = &self.host.options.faults;
         let is_own = self.host.internal_call || self.task().fault_asked;
-        let (which, interval) = match row.name {
-            "select" | "pselect6" => (SELECTS, options.select_interval),
-            name if WRITERS.contains(&name) => (SENDS, options.block_interval),
+        let (which, interval) = match row {
+            row if row.has(property::SELECTS) => (SELECTS, options.select_interval),
+            row if row.has(WRITES) => (SENDS, options.block_interval),
             _ => return None,
         };
         if interval == 0 || is_own || !options.applies_to(&self.process().execution.name) {
@@ -163,7 +148,7 @@ impl Kernel<'_, '_> {
             Some(marked) => marked && self.faults_left_at_most(true) > 0,
             None => self.faults_left() > 0,
         };
-        let has_failures = !row.errnos.is_empty() || moves(row.name) || POLLERS.contains(&row.name);
+        let has_failures = !row.errnos.is_empty() || row.has(READS | WRITES | POLLS);
         if !may_fail || !has_failures || self.closes_object(row, call) {
             return self.dispatch(row, call);
         }
@@ -185,7 +170,7 @@ impl Kernel<'_, '_> {
             return result;
         }
         // A descriptor is closed even if `close` fails.
-        if row.name != "close" || picked.is_err() {
+        if !row.has(CLOSES) || picked.is_err() {
             (*self.host, *self.vm.memory) = before;
         }
         let Some((name, errno)) = failures.get(picked? as usize - 1) else {
@@ -196,7 +181,7 @@ impl Kernel<'_, '_> {
             self.announce_again(call, *errno);
             if matches!(*errno, Errno::EPIPE | Errno::ECONNRESET) {
                 let socket = self.object_of(args[0] as i32);
-                let reads = READERS.contains(&row.name);
+                let reads = row.has(READS);
                 socket.inspect(|id| self.host.break_connection(*id, reads));
             }
             if *errno == Errno::ECONNABORTED {
@@ -269,10 +254,10 @@ impl Kernel<'_, '_> {
         let named = errnos.map(|errno| (errno.name(), Some(*errno)));
         let mut failures: Vec<_> = named.filter(|(name, _)| wanted(name)).collect();
         let moved = matches!(result, Ok(value) if value.as_concrete().is_some_and(|n| n > 1));
-        if moved && moves(row.name) && wanted(SHORT) && self.is_divisible(args[0] as i32) {
+        if moved && row.has(READS | WRITES) && wanted(SHORT) && self.is_divisible(args[0] as i32) {
             failures.push((SHORT, None));
         }
-        if waits && POLLERS.contains(&row.name) && wanted(SPURIOUS) {
+        if waits && row.has(POLLS) && wanted(SPURIOUS) {
             failures.push((SPURIOUS, None));
         }
         failures
@@ -282,17 +267,17 @@ impl Kernel<'_, '_> {
     /// signals only where a call would wait. A call that finds what it wants is not interrupted.
     fn may_have_waited(&self, row: &Row, args: &[u64; 6], result: &Answer) -> bool {
         // These look for a signal even if their timeout is 0.
-        if POLLERS.contains(&row.name) {
+        if row.has(POLLS) {
             return matches!(result, Ok(value) if value.as_concrete() == Some(0));
         }
         // A file system may write the rest of a file only now.
-        if row.name == "close" {
+        if row.has(CLOSES) {
             return true;
         }
         // The other end of a standard stream is unknown: it may be slow.
         let fd = args[0] as i32;
         let target = self.description(fd).map(|found| found.1.target);
-        moves(row.name)
+        row.has(READS | WRITES)
             && matches!(target, Ok(Target::Stdin(_) | Target::Output(_)))
             && !self.is_nonblocking(fd)
     }
@@ -331,8 +316,8 @@ impl Kernel<'_, '_> {
 /// The names of all failures of a call, common ones first.
 pub fn failures(row: &Row) -> Vec<&'static str> {
     let errnos = row.errnos.iter().map(|errno| errno.name());
-    let short = moves(row.name).then_some(SHORT);
-    let spurious = POLLERS.contains(&row.name).then_some(SPURIOUS);
+    let short = row.has(READS | WRITES).then_some(SHORT);
+    let spurious = row.has(POLLS).then_some(SPURIOUS);
     errnos.chain(short).chain(spurious).collect()
 }
 

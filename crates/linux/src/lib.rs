@@ -103,4 +103,4 @@ pub use process::{Execution, TaskName};
 pub use schedule::{Policy, PreemptionPoint, SCHEDULERS, Scheduler};
 pub use setup::{Interface, Machine, Route, Setup, Subnet};
 pub use syscalls::{row, rows};
-pub use table::{ArgKind, Row};
+pub use table::{ArgKind, Row, property};

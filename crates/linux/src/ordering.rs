@@ -3,36 +3,8 @@
 
 use crate::files::Target;
 use crate::kernel::Kernel;
+use crate::table::property::{ACQUIRES_ALL, SIGNALS};
 use crate::table::{ArgKind, Row};
-
-/// Calls that acquire from every object, since they may report an event of any.
-const ABOUT_ALL: &[&str] = &[
-    "epoll_pwait",
-    "epoll_pwait2",
-    "epoll_wait",
-    "poll",
-    "ppoll",
-    "pselect6",
-    "select",
-];
-
-/// Calls without a descriptor that acquire from and release to other threads.
-const WITHOUT_DESCRIPTOR: &[&str] = &[
-    "kill",
-    "msgrcv",
-    "msgsnd",
-    "pause",
-    "pidfd_send_signal",
-    "rt_sigqueueinfo",
-    "rt_sigsuspend",
-    "rt_sigtimedwait",
-    "rt_tgsigqueueinfo",
-    "semctl",
-    "semop",
-    "semtimedop",
-    "tgkill",
-    "tkill",
-];
 
 /// The happens-before edges of a call.
 #[derive(Default)]
@@ -63,9 +35,9 @@ impl Kernel<'_, '_> {
         });
         Ordering {
             objects: objects.collect(),
-            all: match row.name {
-                name if WITHOUT_DESCRIPTOR.contains(&name) => Some(true),
-                name if ABOUT_ALL.contains(&name) => Some(false),
+            all: match row {
+                row if row.has(SIGNALS) => Some(true),
+                row if row.has(ACQUIRES_ALL) => Some(false),
                 _ => None,
             },
         }

@@ -6,7 +6,7 @@ use everett_vm::{Buffer, SystemCall, Value};
 
 use crate::errno::Errno;
 use crate::kernel::Kernel;
-use crate::table::{ArgKind, Row};
+use crate::table::{ArgKind, Row, property};
 
 /// Maximum number of bytes of a buffer or path that the log shows.
 const SHOWN: u64 = 32;
@@ -27,7 +27,7 @@ impl Kernel<'_, '_> {
                 (ArgKind::Path, Some(address)) => self.string_at(address),
                 (ArgKind::Buffer, Some(address)) => {
                     let len = call.args.get(at + 1).and_then(|len| len.as_concrete());
-                    match row.reads_buffer() {
+                    match row.has(property::SHOWS_INPUT) {
                         true => self.buffer_at(address, len.unwrap_or(0)),
                         false => format!("{address:#x}"),
                     }

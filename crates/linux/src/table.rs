@@ -51,6 +51,34 @@ pub type Handler = for<'k, 'v> fn(&mut Kernel<'k, 'v>, &Call) -> Answer;
 /// Whether Linux can fail a call with these arguments with this errno.
 pub type CanFail = fn(&Kernel<'_, '_>, &[u64; 6], Errno) -> bool;
 
+/// Properties of system calls, as bits.
+pub mod property {
+    /// Reads, and can transfer fewer bytes than possible.
+    pub const READS: u16 = 1;
+    /// Writes, and can transfer fewer bytes than possible.
+    pub const WRITES: u16 = 1 << 1;
+    /// Waits for descriptors, and can wake up spuriously.
+    pub const POLLS: u16 = 1 << 2;
+    /// Is a form of `select`, which can fail at intervals.
+    pub const SELECTS: u16 = 1 << 3;
+    /// Closes a descriptor even if it fails.
+    pub const CLOSES: u16 = 1 << 4;
+    /// Acquires from every object, since it may report an event of any.
+    pub const ACQUIRES_ALL: u16 = 1 << 5;
+    /// Acquires from and releases to other threads without a descriptor.
+    pub const SIGNALS: u16 = 1 << 6;
+    /// Gets bytes of the program: its buffer is logged before the call.
+    pub const SHOWS_INPUT: u16 = 1 << 7;
+    /// Manages memory. The vm's own allocator makes no such calls, but that of a native libc does.
+    pub const MEMORY: u16 = 1 << 8;
+    /// Only reads a clock.
+    pub const READS_CLOCK: u16 = 1 << 9;
+    /// Yields the processor. Polling loops combine it with readings of a clock.
+    pub const YIELDS: u16 = 1 << 10;
+    /// Concerns only the memory map or the state of the thread that makes it.
+    pub const ONE_THREAD: u16 = 1 << 11;
+}
+
 /// A row of the system call table.
 pub struct Row {
     /// Its name.
@@ -63,6 +91,8 @@ pub struct Row {
     pub errnos: &'static [Errno],
     /// Selects the errnos with which a call with these arguments can fail.
     pub can_fail: CanFail,
+    /// The bits of [`property`].
+    pub properties: u16,
     /// What is not modelled; empty if the call is complete.
     pub missing: &'static str,
     /// Its implementation.
@@ -84,23 +114,21 @@ impl Row {
             args,
             errnos,
             can_fail: |_, _, _| true,
+            properties: 0,
             missing: "",
             handler,
         }
     }
 
-    /// Whether it reads bytes from the program: its buffer is logged before the call.
-    pub fn reads_buffer(&self) -> bool {
-        matches!(self.name, "write" | "pwrite64" | "sendto")
+    /// Adds bits of [`property`].
+    pub const fn with(mut self, properties: u16) -> Row {
+        self.properties |= properties;
+        self
     }
 
-    /// Whether it manages memory. The vm's own allocator makes no such calls, but the allocator of
-    /// a native libc does.
-    pub fn is_about_memory(&self) -> bool {
-        matches!(
-            self.name,
-            "mmap" | "munmap" | "mprotect" | "brk" | "mremap" | "madvise"
-        )
+    /// Whether it has one of these bits of [`property`].
+    pub fn has(&self, properties: u16) -> bool {
+        self.properties & properties != 0
     }
 
     /// Restricts the errnos by command, flags or kind of descriptor.

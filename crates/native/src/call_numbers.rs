@@ -25,27 +25,3 @@ pub const ARCH_PRCTL: u64 = 158;
 pub const OWN_INPUT: u64 = everett_vm::HYPERCALL_BASE as u64 + 100;
 /// Everett's own call by which a checked build reports a bug: kind, address, and return address.
 pub const OWN_REPORT: u64 = everett_vm::HYPERCALL_BASE as u64 + 101;
-
-/// Calls that only concern the memory map or the state of the thread that makes them:
-/// rt_sigprocmask, prctl, gettid, clocks and the like.
-pub const OF_ONE_THREAD: &[u64] = &[
-    MMAP,
-    MPROTECT,
-    MUNMAP,
-    BRK,
-    14,
-    RT_SIGRETURN,
-    MREMAP,
-    MINCORE,
-    MADVISE,
-    39,
-    96,
-    SIGALTSTACK,
-    157,
-    ARCH_PRCTL,
-    186,
-    204,
-    218,
-    228,
-    273,
-];

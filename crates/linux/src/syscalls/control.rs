@@ -9,6 +9,7 @@ use crate::kernel::{Answer, Kernel, Stop};
 use crate::limits::{DESCRIPTORS, Limit, UNLIMITED};
 use crate::signals::is_signal;
 use crate::table::ArgKind::{Int, Pointer};
+use crate::table::property::ONE_THREAD;
 use crate::table::{Call, Row};
 
 /// Rows of this family.
@@ -23,9 +24,11 @@ pub const ROWS: &[Row] = &[
         prlimit64,
     )
     .without(ENFORCED),
-    Row::new("prctl", 157, &[Int, Pointer, Int, Int, Int], &[], prctl).without(
-        "seccomp filters, securebits, PR_SET_MM, speculation control, pointer authentication",
-    ),
+    Row::new("prctl", 157, &[Int, Pointer, Int, Int, Int], &[], prctl)
+        .with(ONE_THREAD)
+        .without(
+            "seccomp filters, securebits, PR_SET_MM, speculation control, pointer authentication",
+        ),
     Row::new("personality", 135, &[Int], &[], personality).without("everything but queries"),
 ];
 

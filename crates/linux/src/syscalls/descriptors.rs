@@ -9,11 +9,12 @@ use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{Object, pipe};
 use crate::owners;
 use crate::table::ArgKind::{Fd, Flags, Int};
+use crate::table::property::CLOSES;
 use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
-    Row::new("close", 3, &[Fd], &[Errno::EINTR, Errno::EIO], close),
+    Row::new("close", 3, &[Fd], &[Errno::EINTR, Errno::EIO], close).with(CLOSES),
     Row::new("lseek", 8, &[Fd, Int, Int], &[], lseek),
     Row::new("ioctl", 16, &[Fd, Int, Int], &[], ioctl)
         .without("all but FIONBIO, FIOASYNC, FIONREAD, FIOCLEX and requests of pseudo-terminals, sockets and network interfaces"),

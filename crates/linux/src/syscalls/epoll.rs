@@ -8,6 +8,7 @@ use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{EDGE, EXCLUSIVE, Epoll, Object, WAKE_UP, epoll, event, source};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
+use crate::table::property::ACQUIRES_ALL;
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
@@ -29,21 +30,24 @@ pub const ROWS: &[Row] = &[
         &[Fd, Pointer, Int, Int],
         &[Errno::EINTR],
         epoll_wait,
-    ),
+    )
+    .with(ACQUIRES_ALL),
     Row::new(
         "epoll_pwait",
         281,
         &[Fd, Pointer, Int, Int, Pointer, Int],
         &[Errno::EINTR],
         epoll_pwait,
-    ),
+    )
+    .with(ACQUIRES_ALL),
     Row::new(
         "epoll_pwait2",
         441,
         &[Fd, Pointer, Int, Pointer, Pointer, Int],
         &[Errno::EINTR],
         epoll_pwait2,
-    ),
+    )
+    .with(ACQUIRES_ALL),
 ];
 
 /// The operation of `epoll_ctl` that needs memory.

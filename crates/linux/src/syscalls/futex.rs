@@ -9,6 +9,7 @@ use crate::host::HostState;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::RunState;
 use crate::table::ArgKind::{Flags, Int, Pointer, Symbolic};
+use crate::table::property::ONE_THREAD;
 use crate::table::{Call, Row};
 use crate::timers::TimeBase;
 use crate::wait::{FutexKey, WaitCondition};
@@ -29,7 +30,8 @@ pub const ROWS: &[Row] = &[
         &[Pointer, Int],
         &[],
         set_robust_list,
-    ),
+    )
+    .with(ONE_THREAD),
     Row::new(
         "get_robust_list",
         274,

@@ -8,13 +8,14 @@ use crate::capabilities::SYS_ADMIN;
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer};
+use crate::table::property::ONE_THREAD;
 use crate::table::{Call, Row};
 use crate::timers::TimeBase;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
-    Row::new("getpid", 39, &[], &[], getpid),
-    Row::new("gettid", 186, &[], &[], gettid),
+    Row::new("getpid", 39, &[], &[], getpid).with(ONE_THREAD),
+    Row::new("gettid", 186, &[], &[], gettid).with(ONE_THREAD),
     Row::new("getppid", 110, &[], &[], getppid),
     Row::new("uname", 63, &[Pointer], &[], uname),
     Row::new("sethostname", 170, &[Buffer, Int], &[], |kernel, call| {

@@ -11,14 +11,20 @@ use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{Object, OpenObject, Operations, event, happened, pipe};
 use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
+use crate::table::property::{READS, SHOWS_INPUT, WRITES};
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
-    Row::new("read", 0, &[Fd, Bytes, Symbolic], READ_ERRORS, read).fails_where(transfer_fails),
-    Row::new("write", 1, &[Fd, Bytes, Int], STREAM_WRITE_ERRORS, write).fails_where(transfer_fails),
+    Row::new("read", 0, &[Fd, Bytes, Symbolic], READ_ERRORS, read)
+        .with(READS)
+        .fails_where(transfer_fails),
+    Row::new("write", 1, &[Fd, Bytes, Int], STREAM_WRITE_ERRORS, write)
+        .with(WRITES | SHOWS_INPUT)
+        .fails_where(transfer_fails),
     Row::new("pread64", 17, &[Fd, Bytes, Int, Int], READ_ERRORS, pread64)
+        .with(READS)
         .fails_where(transfer_fails),
     Row::new(
         "pwrite64",
@@ -27,8 +33,11 @@ pub const ROWS: &[Row] = &[
         WRITE_ERRORS,
         pwrite64,
     )
+    .with(WRITES | SHOWS_INPUT)
     .fails_where(transfer_fails),
-    Row::new("readv", 19, &[Fd, Pointer, Int], READ_ERRORS, readv).fails_where(transfer_fails),
+    Row::new("readv", 19, &[Fd, Pointer, Int], READ_ERRORS, readv)
+        .with(READS)
+        .fails_where(transfer_fails),
     Row::new(
         "writev",
         20,
@@ -36,6 +45,7 @@ pub const ROWS: &[Row] = &[
         STREAM_WRITE_ERRORS,
         writev,
     )
+    .with(WRITES)
     .fails_where(transfer_fails),
     Row::new(
         "preadv",
@@ -44,6 +54,7 @@ pub const ROWS: &[Row] = &[
         READ_ERRORS,
         preadv,
     )
+    .with(READS)
     .fails_where(transfer_fails),
     Row::new(
         "pwritev",
@@ -52,6 +63,7 @@ pub const ROWS: &[Row] = &[
         WRITE_ERRORS,
         pwritev,
     )
+    .with(WRITES)
     .fails_where(transfer_fails),
     Row::new(
         "preadv2",

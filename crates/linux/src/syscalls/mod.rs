@@ -46,7 +46,7 @@ mod waiting;
 
 use std::sync::LazyLock;
 
-use crate::table::Row;
+use crate::table::{Row, property};
 
 /// All families.
 pub const FAMILIES: &[&[Row]] = &[
@@ -99,17 +99,9 @@ static BY_NUMBER: LazyLock<Vec<Option<&'static Row>>> = LazyLock::new(|| {
 /// Whether a system call only reads a clock; `None` for `sched_yield`, which polling loops combine
 /// with clock readings.
 pub fn only_reads_clock(number: u64) -> Option<bool> {
-    const GETTIMEOFDAY: u64 = 96;
-    const TIMES: u64 = 100;
-    const TIME: u64 = 201;
-    const CLOCK_GETTIME: u64 = 228;
-    const SCHED_YIELD: u64 = 24;
-    match number {
-        SCHED_YIELD => None,
-        _ => Some(matches!(
-            number,
-            GETTIMEOFDAY | TIMES | TIME | CLOCK_GETTIME
-        )),
+    match row(number) {
+        Some(row) if row.has(property::YIELDS) => None,
+        row => Some(row.is_some_and(|row| row.has(property::READS_CLOCK))),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::objects::{Object, process_of};
 use crate::process::ExitState;
 use crate::signals::{Signal, code, is_signal};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
+use crate::table::property::SIGNALS;
 use crate::table::{Call, Row};
 
 /// Rows of this family.
@@ -27,7 +28,8 @@ pub const ROWS: &[Row] = &[
         &[Fd, Int, Pointer, Flags],
         &[],
         pidfd_send_signal,
-    ),
+    )
+    .with(SIGNALS),
 ];
 
 fn pidfd_open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {

@@ -9,33 +9,37 @@ use crate::objects::event;
 use crate::process::TaskState;
 use crate::signals::{SIGKILL, SIGSTOP, bit};
 use crate::table::ArgKind::{Int, Pointer};
+use crate::table::property::{ACQUIRES_ALL, POLLS, SELECTS};
 use crate::table::{Call, Row};
 use crate::wait::{ALWAYS, WaitCondition};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
-    Row::new("poll", 7, &[Pointer, Int, Int], POLL_ERRORS, poll),
+    Row::new("poll", 7, &[Pointer, Int, Int], POLL_ERRORS, poll).with(POLLS | ACQUIRES_ALL),
     Row::new(
         "ppoll",
         271,
         &[Pointer, Int, Pointer, Pointer, Int],
         POLL_ERRORS,
         ppoll,
-    ),
+    )
+    .with(POLLS | ACQUIRES_ALL),
     Row::new(
         "select",
         23,
         &[Int, Pointer, Pointer, Pointer, Pointer],
         POLL_ERRORS,
         select,
-    ),
+    )
+    .with(POLLS | SELECTS | ACQUIRES_ALL),
     Row::new(
         "pselect6",
         270,
         &[Int, Pointer, Pointer, Pointer, Pointer, Pointer],
         POLL_ERRORS,
         pselect6,
-    ),
+    )
+    .with(POLLS | SELECTS | ACQUIRES_ALL),
 ];
 
 const POLL_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ENOMEM];

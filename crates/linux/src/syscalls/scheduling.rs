@@ -10,11 +10,12 @@ use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::{RunState, TaskState};
 use crate::table::ArgKind::{Int, Pointer};
+use crate::table::property::{ONE_THREAD, YIELDS};
 use crate::table::{Call, Row};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
-    Row::new("sched_yield", 24, &[], &[], sched_yield),
+    Row::new("sched_yield", 24, &[], &[], sched_yield).with(YIELDS),
     Row::new("getpriority", 140, &[Int, Int], &[], getpriority),
     Row::new("setpriority", 141, &[Int, Int, Int], &[], setpriority).without(NO_EFFECT),
     Row::new("sched_setparam", 142, &[Int, Pointer], &[], sched_setparam).without(REAL_TIME),
@@ -55,7 +56,8 @@ pub const ROWS: &[Row] = &[
         &[Int, Int, Pointer],
         &[],
         sched_getaffinity,
-    ),
+    )
+    .with(ONE_THREAD),
 ];
 
 const NO_EFFECT: &str = "stored without effect on scheduling";

@@ -10,6 +10,7 @@ use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::{ExitState, ProcessState, SignalAction};
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, Signal, bit, blockable, code, is_signal};
 use crate::table::ArgKind::{Int, Pointer};
+use crate::table::property::{ONE_THREAD, SIGNALS};
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
@@ -29,11 +30,13 @@ pub const ROWS: &[Row] = &[
         &[Int, Pointer, Pointer, Int],
         &[],
         rt_sigprocmask,
-    ),
+    )
+    .with(ONE_THREAD),
     Row::new("rt_sigreturn", 15, &[], &[], rt_sigreturn)
+        .with(ONE_THREAD)
         .without("calls outside of a signal handler"),
-    Row::new("pause", 34, &[], &[], pause),
-    Row::new("kill", 62, &[Int, Int], &[], kill),
+    Row::new("pause", 34, &[], &[], pause).with(SIGNALS),
+    Row::new("kill", 62, &[Int, Int], &[], kill).with(SIGNALS),
     Row::new("rt_sigpending", 127, &[Pointer, Int], &[], rt_sigpending),
     Row::new(
         "rt_sigtimedwait",
@@ -41,26 +44,30 @@ pub const ROWS: &[Row] = &[
         &[Pointer, Pointer, Pointer, Int],
         &[Errno::EINTR],
         rt_sigtimedwait,
-    ),
+    )
+    .with(SIGNALS),
     Row::new(
         "rt_sigqueueinfo",
         129,
         &[Int, Int, Pointer],
         &[Errno::EAGAIN],
         rt_sigqueueinfo,
-    ),
-    Row::new("rt_sigsuspend", 130, &[Pointer, Int], &[], rt_sigsuspend),
+    )
+    .with(SIGNALS),
+    Row::new("rt_sigsuspend", 130, &[Pointer, Int], &[], rt_sigsuspend).with(SIGNALS),
     Row::new("sigaltstack", 131, &[Pointer, Pointer], &[], sigaltstack)
+        .with(ONE_THREAD)
         .without("an overrun of a variable that is on it is found only where it leaves the stack"),
-    Row::new("tkill", 200, &[Int, Int], &[], tkill),
-    Row::new("tgkill", 234, &[Int, Int, Int], &[], tgkill),
+    Row::new("tkill", 200, &[Int, Int], &[], tkill).with(SIGNALS),
+    Row::new("tgkill", 234, &[Int, Int, Int], &[], tgkill).with(SIGNALS),
     Row::new(
         "rt_tgsigqueueinfo",
         297,
         &[Int, Int, Int, Pointer],
         &[Errno::EAGAIN],
         rt_tgsigqueueinfo,
-    ),
+    )
+    .with(SIGNALS),
 ];
 
 /// The pid of init, which exists on every host.

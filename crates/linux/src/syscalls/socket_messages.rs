@@ -14,6 +14,7 @@ use crate::objects::socket::{
     message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
+use crate::table::property::{READS, SHOWS_INPUT, WRITES};
 use crate::table::{Call, Row};
 
 /// Rows of this family.
@@ -25,6 +26,7 @@ pub const ROWS: &[Row] = &[
         SEND_ERRORS,
         sendto,
     )
+    .with(WRITES | SHOWS_INPUT)
     .fails_where(message_fails),
     Row::new(
         "recvfrom",
@@ -33,9 +35,12 @@ pub const ROWS: &[Row] = &[
         RECEIVE_ERRORS,
         recvfrom,
     )
+    .with(READS)
     .fails_where(message_fails)
     .without("MSG_ERRQUEUE"),
-    Row::new("sendmsg", 46, &[Fd, Pointer, Flags], SEND_ERRORS, sendmsg).fails_where(message_fails),
+    Row::new("sendmsg", 46, &[Fd, Pointer, Flags], SEND_ERRORS, sendmsg)
+        .with(WRITES)
+        .fails_where(message_fails),
     Row::new(
         "recvmsg",
         47,
@@ -43,6 +48,7 @@ pub const ROWS: &[Row] = &[
         RECEIVE_ERRORS,
         recvmsg,
     )
+    .with(READS)
     .fails_where(message_fails)
     .without("MSG_ERRQUEUE"),
     Row::new(

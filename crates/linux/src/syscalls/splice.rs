@@ -8,6 +8,7 @@ use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{event, pipe, pipe_mut};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
+use crate::table::property::WRITES;
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
 
@@ -20,6 +21,7 @@ pub const ROWS: &[Row] = &[
         SEND_ERRORS,
         sendfile,
     )
+    .with(WRITES)
     .fails_where(sendfile_fails),
     Row::new(
         "splice",

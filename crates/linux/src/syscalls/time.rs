@@ -10,6 +10,7 @@ use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::RunState;
 use crate::table::ArgKind::{Flags, Int, Pointer};
+use crate::table::property::{ONE_THREAD, READS_CLOCK};
 use crate::table::{Call, Row};
 use crate::timers::TimeBase;
 use crate::wait::WaitCondition;
@@ -23,12 +24,14 @@ pub const ROWS: &[Row] = &[
         &[Errno::EINTR],
         nanosleep,
     ),
-    Row::new("gettimeofday", 96, &[Pointer, Pointer], &[], gettimeofday),
-    Row::new("times", 100, &[Pointer], &[], times),
-    Row::new("time", 201, &[Pointer], &[], time),
+    Row::new("gettimeofday", 96, &[Pointer, Pointer], &[], gettimeofday)
+        .with(READS_CLOCK | ONE_THREAD),
+    Row::new("times", 100, &[Pointer], &[], times).with(READS_CLOCK),
+    Row::new("time", 201, &[Pointer], &[], time).with(READS_CLOCK),
     Row::new("settimeofday", 164, &[Pointer, Pointer], &[], settimeofday).without("time zones"),
     Row::new("clock_settime", 227, &[Int, Pointer], &[], clock_settime),
-    Row::new("clock_gettime", 228, &[Int, Pointer], &[], clock_gettime),
+    Row::new("clock_gettime", 228, &[Int, Pointer], &[], clock_gettime)
+        .with(READS_CLOCK | ONE_THREAD),
     Row::new("clock_getres", 229, &[Int, Pointer], &[], clock_getres),
     Row::new(
         "clock_nanosleep",

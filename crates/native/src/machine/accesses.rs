@@ -1,6 +1,6 @@
 //! Preemption at accesses by a random schedule, or by the trace of one.
 
-use everett_linux::TaskName;
+use everett_linux::{Row, TaskName, property};
 
 use super::breakpoints::AtAllocator;
 use super::{NativeConfig, NativeError, NativeMachine, NativeThread, call_numbers};
@@ -195,7 +195,7 @@ impl NativeMachine<'_> {
     pub(super) fn count_call_event(&mut self, name: TaskName, call: u64) {
         if self.access_points.is_off()
             || self.oracle.priorities.is_none()
-            || call_numbers::OF_ONE_THREAD.contains(&call)
+            || is_of_one_thread(call)
             || self.is_of_allocator(name, call)
             || !self.shares_memory(name)
         {
@@ -208,4 +208,9 @@ impl NativeMachine<'_> {
         }
         self.access_points.called();
     }
+}
+
+/// Whether a call concerns only the thread that makes it.
+fn is_of_one_thread(call: u64) -> bool {
+    everett_linux::row(call).is_some_and(|row: &Row| row.has(property::ONE_THREAD))
 }

@@ -12,6 +12,7 @@ use crate::kernel::{Kernel, Stop};
 use crate::process::RunState;
 use crate::table::ArgKind::{Buffer, Flags, Int, Pointer, Symbolic};
 use crate::table::Row;
+use crate::table::property::SIGNALS;
 use crate::wait::WaitCondition;
 
 /// Rows of this family.
@@ -54,7 +55,8 @@ pub const ROWS: &[Row] = &[
         &[Int, Pointer, Int],
         &[Errno::EINTR],
         semaphores::semop,
-    ),
+    )
+    .with(SIGNALS),
     Row::new(
         "semctl",
         66,
@@ -62,6 +64,7 @@ pub const ROWS: &[Row] = &[
         &[],
         semaphores::semctl,
     )
+    .with(SIGNALS)
     .without("IPC_INFO, SEM_INFO, SEM_STAT"),
     Row::new(
         "semtimedop",
@@ -69,7 +72,8 @@ pub const ROWS: &[Row] = &[
         &[Int, Pointer, Int, Pointer],
         &[Errno::EINTR],
         semaphores::semtimedop,
-    ),
+    )
+    .with(SIGNALS),
     Row::new(
         "msgget",
         68,
@@ -84,7 +88,8 @@ pub const ROWS: &[Row] = &[
         &[Int, Buffer, Int, Flags],
         &[Errno::EINTR],
         messages::msgsnd,
-    ),
+    )
+    .with(SIGNALS),
     Row::new(
         "msgrcv",
         70,
@@ -92,6 +97,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::EINTR],
         messages::msgrcv,
     )
+    .with(SIGNALS)
     .without("MSG_COPY"),
     Row::new("msgctl", 71, &[Int, Int, Pointer], &[], messages::msgctl)
         .without("IPC_INFO, MSG_INFO, MSG_STAT"),

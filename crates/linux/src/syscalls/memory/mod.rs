@@ -14,6 +14,7 @@ use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::Row;
+use crate::table::property::{MEMORY, ONE_THREAD};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -24,6 +25,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::ENOMEM],
         mapping::mmap,
     )
+    .with(MEMORY | ONE_THREAD)
     .without("addresses in the program's own globals, stacks or heap; self-modifying code"),
     Row::new(
         "mprotect",
@@ -32,16 +34,18 @@ pub const ROWS: &[Row] = &[
         &[Errno::ENOMEM],
         mapping::mprotect,
     )
+    .with(MEMORY | ONE_THREAD)
     .without("globals and stacks keep their protection"),
-    Row::new("munmap", 11, &[Pointer, Int], &[], mapping::munmap),
-    Row::new("brk", 12, &[Pointer], &[], moving::brk),
+    Row::new("munmap", 11, &[Pointer, Int], &[], mapping::munmap).with(MEMORY | ONE_THREAD),
+    Row::new("brk", 12, &[Pointer], &[], moving::brk).with(MEMORY | ONE_THREAD),
     Row::new(
         "mremap",
         25,
         &[Pointer, Int, Int, Flags, Pointer],
         &[Errno::ENOMEM],
         moving::mremap,
-    ),
+    )
+    .with(MEMORY | ONE_THREAD),
     Row::new(
         "msync",
         26,
@@ -56,8 +60,10 @@ pub const ROWS: &[Row] = &[
         &[],
         advice::mincore,
     )
+    .with(ONE_THREAD)
     .without("a page that was only read counts as absent"),
     Row::new("madvise", 28, &[Pointer, Int, Int], &[], advice::madvise)
+        .with(MEMORY | ONE_THREAD)
         .without("MADV_DONTFORK and MADV_WIPEONFORK have no effect"),
     Row::new(
         "mlock",
