@@ -51,12 +51,18 @@ impl Answer {
             Answer::Outside(number) => (5, number as u64),
             Answer::Merge(paths) => (7, paths),
         };
-        let mix = |digest: u64, word: u64| {
-            let mixed = (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            mixed ^ mixed >> 29
-        };
-        mix(mix(digest.wrapping_add(1), kind), value)
+        mix(mix(digest, kind), value)
     }
+}
+
+/// Returns a digest of the words that `digest` stands for, and of one more. A word of 0 changes the
+/// digest, too: in worlds, the answers of one state can be the beginning of those of another.
+pub fn mix(digest: u64, word: u64) -> u64 {
+    // The finaliser of SplitMix64.
+    let mut mixed = (digest.rotate_left(17) ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
 }
 
 /// An end of a region whose paths are merged.
@@ -500,6 +506,24 @@ impl<'p> Sharing<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_answer_changes_the_digest() {
+        let digest =
+            |answers: &[Answer]| answers.iter().fold(0, |digest, one| one.mixed_into(digest));
+        let (no, yes) = (Answer::Bool(false), Answer::Bool(true));
+        let all = [
+            digest(&[]),
+            digest(&[no]),
+            digest(&[no, no]),
+            digest(&[yes]),
+            digest(&[no, yes]),
+            digest(&[Answer::Choice(0)]),
+            digest(&[Answer::Value(0)]),
+        ];
+        let different: std::collections::BTreeSet<u64> = all.into_iter().collect();
+        assert_eq!(different.len(), all.len());
+    }
 
     #[test]
     fn traces_of_forked_paths_share_what_the_paths_share() {

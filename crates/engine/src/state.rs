@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::hash::Hash;
 
 use crate::history::HistoryDigest;
-use crate::path::Path;
+use crate::path::{Path, mix};
 
 /// A state of the search. A clone is a fork.
 #[derive(Clone)]
@@ -130,8 +130,7 @@ impl State {
     /// Returns a digest of the answers that led to the state, and of the world in which it began.
     pub fn answers(&self) -> u64 {
         let world = self.net.as_ref().map_or(0, |net| net.world);
-        let mixed = self.path.digest ^ world.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ mixed >> 31
+        mix(self.path.digest, world)
     }
 
     /// Returns the requests that the kernel refused.

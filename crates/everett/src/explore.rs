@@ -311,7 +311,10 @@ pub(crate) fn close(
             counted(missing, "file")
         ));
     }
-    written = written.and(summary.write(folder));
+    written = written.and(match recorder.spec.deterministic {
+        true => summary.without_measurements().write(folder),
+        false => summary.write(folder),
+    });
     if is_over && written.is_ok() {
         // The checkpoint is removed last: a run that is killed while it works on its findings
         // resumes from it.

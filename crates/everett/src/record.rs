@@ -466,8 +466,10 @@ impl<'o> Recorder<'o> {
     /// Writes the number of states over time, if worlds are explored.
     pub(crate) fn write_samples(&mut self, explorer: &Explorer<'_>) -> Result<()> {
         match &mut self.samples {
-            Some(samples) => samples.write(explorer, self.session, &self.folder),
-            None => Ok(()),
+            Some(samples) if !self.spec.deterministic => {
+                samples.write(explorer, self.session, &self.folder)
+            }
+            _ => Ok(()),
         }
     }
 

@@ -14,7 +14,7 @@ pub(crate) const SUMMARY: &str = "summary.json";
 pub(crate) const COVERAGE: &str = "coverage.lcov";
 
 /// The summary of a search of a program or of worlds.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// Whether the search explored everything.
     pub complete: bool,
@@ -142,7 +142,7 @@ pub struct ClusterFigures {
 }
 
 /// The comparison of two builds.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// Whether the builds behave the same on all inputs: both explorations are complete, and there
     /// is no difference.
@@ -154,7 +154,7 @@ pub struct Comparison {
 }
 
 /// Figures of the search of a program.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ProgramFigures {
     /// Number of instructions executed to rematerialise states.
     pub instructions_replayed: u64,
@@ -174,7 +174,7 @@ pub struct ProgramFigures {
 }
 
 /// Figures of a search of worlds.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct WorldFigures {
     /// The algorithm that maps states of different hosts to dstates.
     pub mapping: String,
@@ -216,7 +216,7 @@ pub struct WorldFigures {
 }
 
 /// Figures of a live peer.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct PeerFigures {
     /// The name of the peer.
     pub name: String,
@@ -233,7 +233,7 @@ pub struct PeerFigures {
 }
 
 /// Number of paths that ended.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Paths {
     /// Number of paths that the program ended.
     pub completed: u64,
@@ -242,7 +242,7 @@ pub struct Paths {
 }
 
 /// Shares of the search space; they sum to 1.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Weights {
     /// The explored share.
     pub finished: f64,
@@ -264,7 +264,7 @@ fn is_zero(weight: &f64) -> bool {
 }
 
 /// Coverage of the program.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct CoverageTotals {
     /// Number of source lines with code.
     pub lines: usize,
@@ -303,6 +303,19 @@ impl CoverageTotals {
 }
 
 impl Summary {
+    /// Returns the summary without what differs between runs that are otherwise the same: times,
+    /// memory, and which lines took most time.
+    pub(crate) fn without_measurements(&self) -> Summary {
+        let mut summary = self.clone();
+        (summary.wall_seconds, summary.solver_seconds) = (0.0, 0.0);
+        summary.memory_peak_bytes = 0;
+        summary.solver_lines.clear();
+        if let Some(world) = &mut summary.world {
+            world.invariant_seconds = 0.0;
+        }
+        summary
+    }
+
     /// Writes the files of the run.
     pub(crate) fn write(&self, folder: &Folder) -> Result<()> {
         let mut written = Ok(());

@@ -202,6 +202,57 @@ fn too_many_instructions_are_a_hang() {
     expect(everett(&folder).args(["follow", "out"]), 0);
 }
 
+/// Paths hang at the limit even if they would end soon after it, and so do their traces.
+#[test]
+fn traces_of_hangs_end_at_the_limit() {
+    const SOURCE: &str = r#"
+#include <unistd.h>
+int main(void) {
+  char bytes[4];
+  int sum = 0;
+  if (read(0, bytes, 4) != 4) return 9;
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 8; j++)
+      if (bytes[i] == 'a' + j) sum += j;
+  return sum != 0;
+}
+"#;
+    let folder = folder("hang-followed");
+    build(&folder, "sums", SOURCE, &[]);
+    let options = [
+        "--max-instructions",
+        "200",
+        "--all-findings",
+        "--no-confirm",
+    ];
+    let out = run(
+        &folder,
+        "out",
+        &options,
+        &["./sums", "--sym-stdin", "4"],
+        FINDINGS,
+    );
+    let summary = summary(&out);
+    let findings = summary["findings"].as_array().unwrap();
+    assert!(!findings.is_empty() && findings.iter().all(|one| one["kind"] == "hang"));
+    expect(everett(&folder).args(["follow", "out"]), 0);
+}
+
+/// Two deterministic runs write the same files, also where these say how long something took.
+#[test]
+fn deterministic_runs_write_the_same_files() {
+    let folder = folder("deterministic");
+    build(&folder, "words", WORDS, &[]);
+    let (command, code) = COMMANDS[1];
+    let [one, other] = [(), ()].map(|()| {
+        let _ = std::fs::remove_dir_all(folder.join("out"));
+        let out = run(&folder, "out", &["--deterministic"], command, code);
+        files(&out)
+    });
+    assert!(one.len() > 20 && one.contains_key("summary.json"));
+    assert!(one == other);
+}
+
 #[test]
 fn the_time_limit_is_kept() {
     let folder = folder("max-time");

@@ -47,18 +47,15 @@ impl Explorer<'_> {
     fn execute(&mut self, id: StateId, mut state: Box<State>, listener: &mut dyn Listener) {
         let start = state.instructions();
         let forks_before = self.statistics.forks;
-        let mut target = start + self.config.batch_instructions;
-        if let Some(limit) = self.config.limits.max_instructions {
-            let limit = limit.saturating_add(state.instructions_before());
-            target = target.min(limit.max(start + 1));
-        }
+        let batch = self.config.batch_instructions;
+        let mut target = self.before_hang(&state, start + batch);
         loop {
             let follows = state.path.follow.is_some();
             let before = state.instructions();
             let (exit, fork) = self.run_slice(&mut state, target.saturating_sub(before).max(1));
             if follows || before < state.path.counted {
                 // Rematerialising a state is no part of its batch.
-                target = target.max(state.instructions() + self.config.batch_instructions);
+                target = self.before_hang(&state, target.max(state.instructions() + batch));
             }
             self.count_executed(&mut state, before);
             self.note_coverage(&mut state);
@@ -155,6 +152,18 @@ impl Explorer<'_> {
     fn out_of_time(&mut self) -> bool {
         self.ticks += 1;
         self.ticks.is_multiple_of(64) && self.is_late()
+    }
+
+    /// Returns the end of a batch, but not beyond the limit on instructions of a path: a path that
+    /// would end after it hangs, also if its trace is followed.
+    fn before_hang(&self, state: &State, target: u64) -> u64 {
+        match self.config.limits.max_instructions {
+            Some(limit) => {
+                let limit = limit.saturating_add(state.instructions_before());
+                target.min(limit.max(state.instructions() + 1))
+            }
+            None => target,
+        }
     }
 
     fn hangs(&self, state: &State) -> bool {
