@@ -7,6 +7,7 @@ use triomphe::Arc;
 use crate::host::{Host, HostState};
 use crate::ipc::Segment;
 use crate::kernel::{Kernel, Stop};
+use crate::objects::{REAPED, event};
 use crate::process::{Break, ExitState, ExitStatus, ProcessState, RunState, TaskState};
 use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal};
 
@@ -129,7 +130,7 @@ impl HostState {
             }
         }
         self.return_break(memory);
-        self.announce_exit(pid);
+        self.announce_exit(pid, event::READING);
         // Tasks that wait for a file lock check again.
         self.lock_releases += 1;
         self.reparent_children(pid);
@@ -146,6 +147,7 @@ impl HostState {
             && let Some(process) = self.process_by_pid_mut(pid)
         {
             process.exit_state = ExitState::Reaped;
+            self.announce_exit(pid, REAPED);
         }
         if let Some(signal) = told {
             self.send(parent, signal);
@@ -181,7 +183,10 @@ impl HostState {
             child.exit_signal = SIGCHLD;
             let (exit_state, signal) = (child.exit_state, child.parent_death_signal);
             match exit_state {
-                ExitState::Zombie(_) if reaper == INIT => child.exit_state = ExitState::Reaped,
+                ExitState::Zombie(_) if reaper == INIT => {
+                    child.exit_state = ExitState::Reaped;
+                    self.announce_exit(child_pid, REAPED);
+                }
                 ExitState::Zombie(exit_status) => {
                     let signal = HostState::signal_of_exit(child, exit_status);
                     self.send(reaper, signal);

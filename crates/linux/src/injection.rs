@@ -11,7 +11,7 @@ use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::socket::message_flag;
 use crate::objects::{Object, event};
 use crate::signals::SIGPIPE;
-use crate::table::property::{self, CLOSES, POLLS, READS, WRITES};
+use crate::table::property::{self, CLOSES, MESSAGES, POLLS, READS, WRITES};
 use crate::table::{ArgKind, Row};
 
 /// A short transfer: fewer bytes than possible.
@@ -19,6 +19,11 @@ const SHORT: &str = "short";
 
 /// A spurious wake-up: a descriptor is reported as ready although it is not.
 const SPURIOUS: &str = "spurious";
+
+/// Whether a call can transfer fewer bytes than possible.
+fn moves(row: &Row) -> bool {
+    row.has(READS | WRITES) && !row.has(MESSAGES)
+}
 
 /// The directions of a call on a descriptor, as bits. A call that transfers nothing has both.
 fn directions(row: &Row) -> u8 {
@@ -106,7 +111,7 @@ impl Kernel<'_, '_> {
         let is_own = self.host.internal_call || self.task().fault_asked;
         let (which, interval) = match row {
             row if row.has(property::SELECTS) => (SELECTS, options.select_interval),
-            row if row.has(WRITES) => (SENDS, options.block_interval),
+            row if row.has(WRITES) && moves(row) => (SENDS, options.block_interval),
             _ => return None,
         };
         if interval == 0 || is_own || !options.applies_to(&self.process().execution.name) {
@@ -148,7 +153,7 @@ impl Kernel<'_, '_> {
             Some(marked) => marked && self.faults_left_at_most(true) > 0,
             None => self.faults_left() > 0,
         };
-        let has_failures = !row.errnos.is_empty() || row.has(READS | WRITES | POLLS);
+        let has_failures = !row.errnos.is_empty() || moves(row) || row.has(POLLS);
         if !may_fail || !has_failures || self.closes_object(row, call) {
             return self.dispatch(row, call);
         }
@@ -254,7 +259,7 @@ impl Kernel<'_, '_> {
         let named = errnos.map(|errno| (errno.name(), Some(*errno)));
         let mut failures: Vec<_> = named.filter(|(name, _)| wanted(name)).collect();
         let moved = matches!(result, Ok(value) if value.as_concrete().is_some_and(|n| n > 1));
-        if moved && row.has(READS | WRITES) && wanted(SHORT) && self.is_divisible(args[0] as i32) {
+        if moved && moves(row) && wanted(SHORT) && self.is_divisible(args[0] as i32) {
             failures.push((SHORT, None));
         }
         if waits && row.has(POLLS) && wanted(SPURIOUS) {
@@ -277,7 +282,7 @@ impl Kernel<'_, '_> {
         // The other end of a standard stream is unknown: it may be slow.
         let fd = args[0] as i32;
         let target = self.description(fd).map(|found| found.1.target);
-        row.has(READS | WRITES)
+        moves(row)
             && matches!(target, Ok(Target::Stdin(_) | Target::Output(_)))
             && !self.is_nonblocking(fd)
     }
@@ -316,7 +321,7 @@ impl Kernel<'_, '_> {
 /// The names of all failures of a call, common ones first.
 pub fn failures(row: &Row) -> Vec<&'static str> {
     let errnos = row.errnos.iter().map(|errno| errno.name());
-    let short = row.has(READS | WRITES).then_some(SHORT);
+    let short = moves(row).then_some(SHORT);
     let spurious = row.has(POLLS).then_some(SPURIOUS);
     errnos.chain(short).chain(spurious).collect()
 }

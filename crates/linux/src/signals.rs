@@ -44,6 +44,7 @@ pub mod code {
     pub const USER: i32 = 0;
     pub const KERNEL: i32 = 0x80;
     pub const TIMER: i32 = -2;
+    pub const MESSAGE_QUEUE: i32 = -3;
     pub const THREAD: i32 = -6;
     pub const CHILD_EXITED: i32 = 1;
     pub const CHILD_KILLED: i32 = 2;

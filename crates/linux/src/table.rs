@@ -77,6 +77,8 @@ pub mod property {
     pub const YIELDS: u16 = 1 << 10;
     /// Concerns only the memory map or the state of the thread that makes it.
     pub const ONE_THREAD: u16 = 1 << 11;
+    /// Transfers several messages, each of them whole.
+    pub const MESSAGES: u16 = 1 << 12;
 }
 
 /// A row of the system call table.

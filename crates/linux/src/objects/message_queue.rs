@@ -23,6 +23,8 @@ pub struct Registration {
     pub pid: u32,
     /// The signal that it gets; 0 for none.
     pub signal: i32,
+    /// The value that the signal carries.
+    pub value: u64,
 }
 
 /// A message queue.

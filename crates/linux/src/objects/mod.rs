@@ -26,7 +26,7 @@ pub use epoll::{EDGE, EXCLUSIVE, Epoll, WAKE_UP, Watchers, epoll, source};
 pub use event_counter::EventCounter;
 pub use inotify::{FileWatchers, Inotify, happened, inotify};
 pub use pipe::{Pipe, pipe, pipe_mut};
-pub use process::process_of;
+pub use process::{REAPED, process_of};
 pub use signal::signals as readable_signals;
 pub use terminal::{SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
 pub use timer::{TimerDescriptor, timer, timer_mut};

@@ -17,7 +17,7 @@ use crate::wait::WaitCondition;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
-    Row::new("read", 0, &[Fd, Bytes, Symbolic], READ_ERRORS, read)
+    Row::new("read", 0, &[Fd, Bytes, Symbolic], STREAM_READ_ERRORS, read)
         .with(READS)
         .fails_where(transfer_fails),
     Row::new("write", 1, &[Fd, Bytes, Int], STREAM_WRITE_ERRORS, write)
@@ -35,7 +35,7 @@ pub const ROWS: &[Row] = &[
     )
     .with(WRITES | SHOWS_INPUT)
     .fails_where(transfer_fails),
-    Row::new("readv", 19, &[Fd, Pointer, Int], READ_ERRORS, readv)
+    Row::new("readv", 19, &[Fd, Pointer, Int], STREAM_READ_ERRORS, readv)
         .with(READS)
         .fails_where(transfer_fails),
     Row::new(
@@ -69,17 +69,19 @@ pub const ROWS: &[Row] = &[
         "preadv2",
         327,
         &[Fd, Pointer, Int, Int, Int, Flags],
-        READ_ERRORS,
+        STREAM_READ_ERRORS,
         preadv2,
     )
+    .with(READS)
     .fails_where(transfer_fails),
     Row::new(
         "pwritev2",
         328,
         &[Fd, Pointer, Int, Int, Int, Flags],
-        WRITE_ERRORS,
+        STREAM_WRITE_ERRORS,
         pwritev2,
     )
+    .with(WRITES)
     .fails_where(transfer_fails),
 ];
 
@@ -118,6 +120,8 @@ fn is_told(host: &HostState, id: ObjectId) -> bool {
 }
 
 const READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO];
+/// Errors of reads that can also come from a connection.
+const STREAM_READ_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ECONNRESET];
 const WRITE_ERRORS: &[Errno] = &[Errno::EINTR, Errno::EIO, Errno::ENOSPC, Errno::EAGAIN];
 /// Errors of writes that can also go to a connection.
 const STREAM_WRITE_ERRORS: &[Errno] = &[

@@ -9,6 +9,7 @@ use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::message_queue::{MessageQueue, QueuedMessage, Registration, queue, queue_mut};
 use crate::objects::{Object, event};
+use crate::signals::{Signal, code, is_signal};
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
 use crate::table::{Call, Row};
 use crate::wait::WaitCondition;
@@ -169,17 +170,21 @@ fn mq_notify(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let wanted = match call.args[1] {
         0 => None,
         address => {
+            let value = kernel.read_u64(address)?;
             let bytes = kernel.read_bytes(address.wrapping_add(8), 8)?;
             let field = |at: usize| {
                 u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
             };
-            let (signal, kind) = (field(0), field(4));
+            let (signal, kind) = (field(0) as i32, field(4));
             match kind {
-                NONE => Some(Registration { pid, signal: 0 }),
-                SIGNAL if signal <= 64 => Some(Registration {
+                NONE => Some(Registration {
                     pid,
-                    signal: signal as i32,
+                    signal: 0,
+                    value,
                 }),
+                SIGNAL if signal == 0 || is_signal(signal) => {
+                    Some(Registration { pid, signal, value })
+                }
                 2 => {
                     kernel.refuse("mq_notify", "mq_notify with SIGEV_THREAD");
                     return Err(Errno::ENOSYS.into());
@@ -343,8 +348,13 @@ impl Kernel<'_, '_> {
         if let Some(registration) = queue.registration.take()
             && registration.signal != 0
         {
-            self.host
-                .send_to_process(registration.pid, registration.signal);
+            let sent =
+                Signal::from_process(registration.signal, code::MESSAGE_QUEUE, self.process());
+            let signal = Signal {
+                words: [sent.words[0], registration.value, 0],
+                ..sent
+            };
+            self.host.send(registration.pid, signal);
         }
     }
 }

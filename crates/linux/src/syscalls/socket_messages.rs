@@ -14,7 +14,7 @@ use crate::objects::socket::{
     message_flag,
 };
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
-use crate::table::property::{READS, SHOWS_INPUT, WRITES};
+use crate::table::property::{MESSAGES, READS, SHOWS_INPUT, WRITES};
 use crate::table::{Call, Row};
 
 /// Rows of this family.
@@ -58,6 +58,7 @@ pub const ROWS: &[Row] = &[
         SEND_ERRORS,
         sendmmsg,
     )
+    .with(WRITES | MESSAGES)
     .fails_where(message_fails),
     Row::new(
         "recvmmsg",
@@ -66,6 +67,7 @@ pub const ROWS: &[Row] = &[
         RECEIVE_ERRORS,
         recvmmsg,
     )
+    .with(READS | MESSAGES)
     .fails_where(message_fails)
     .without("the timeout, MSG_ERRQUEUE"),
 ];
@@ -401,7 +403,11 @@ impl Kernel<'_, '_> {
             .is_some_and(Socket::is_at_mark);
         if all && len > 0 && len < left && !at_mark {
             self.task_mut().progress = done + len;
-            return Err(self.wait_for_socket(open, event::IN, flags, "receive"));
+            // A call that may not wait returns what it has.
+            let stop = self.wait_for_socket(open, event::IN, flags, "receive");
+            if !matches!(stop, Stop::Errno(_)) {
+                return Err(stop);
+            }
         }
         let keeps_messages = self.host.keeps_messages(socket.object);
         let told = if keeps_messages && flags & message_flag::TRUNCATE != 0 {

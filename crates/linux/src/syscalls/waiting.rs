@@ -4,6 +4,7 @@ use everett_vm::{Buffer, Value, resize};
 
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
+use crate::objects::REAPED;
 use crate::process::{ExitState, ExitStatus, ProcessState, StateChange};
 use crate::signals::{SIGCHLD, SIGCONT, code};
 use crate::table::ArgKind::{Flags, Int, Pointer};
@@ -131,15 +132,23 @@ fn waitid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let id = call.int(1);
+    const DESCRIPTOR: i32 = 3;
     let which = match call.int(0) {
         0 => ChildFilter::Any,
         1 if id > 0 => ChildFilter::Pid(id as u32),
         2 if id == 0 => ChildFilter::Group(kernel.process().group),
         2 if id > 0 => ChildFilter::Group(id as u32),
-        3 if id >= 0 => ChildFilter::Pid(kernel.process_of_descriptor(id)?),
+        DESCRIPTOR if id >= 0 => ChildFilter::Pid(kernel.process_of_descriptor(id)?),
         _ => return Err(Errno::EINVAL.into()),
     };
+    let is_nonblocking =
+        call.int(0) == DESCRIPTOR && options & NO_HANG == 0 && kernel.is_nonblocking(id);
+    let hang = if is_nonblocking { NO_HANG } else { 0 };
+    let options = options | hang;
     let found = kernel.report(ChildSelector { which, options })?;
+    if found.is_none() && is_nonblocking {
+        return Err(Errno::EAGAIN.into());
+    }
     if call.args[2] != 0 {
         kernel.check(call.args[2], 128, true)?;
     }
@@ -216,6 +225,7 @@ impl Kernel<'_, '_> {
                 child.exit_state = ExitState::Reaped;
                 let used = child.cpu_ns.saturating_add(child.children_cpu_ns);
                 self.host.has_exits = true;
+                self.host.announce_exit(pid, REAPED);
                 let own = self.process_mut();
                 own.children_cpu_ns = own.children_cpu_ns.saturating_add(used);
             }

@@ -18,6 +18,35 @@ static void receive(void) {
 
 static void note(int signal) { told = signal; }
 
+static siginfo_t info;
+
+static void note_info(int signal, siginfo_t *given, void *context) {
+  (void)context;
+  told = signal;
+  info = *given;
+}
+
+// The signal tells who sent the message, and carries the value of the registration.
+static void sender(void) {
+  struct sigaction action = {.sa_sigaction = note_info, .sa_flags = SA_SIGINFO};
+  sigaction(SIGUSR2, &action, 0);
+  struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2, .sigev_value.sival_ptr = text + 5};
+  SHOW(mq_notify(queue, &event));
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    setuid(1234);
+    mq_send(queue, "of another", 11, 0);
+    _exit(0);
+  }
+  while (waitpid(child, 0, 0) != child);
+  printf("told %d code %d %d", told == SIGUSR2, info.si_code, info.si_code == SI_MESGQ);
+  printf(" pid %d uid %u value %d\n", info.si_pid == child, info.si_uid, info.si_value.sival_ptr == text + 5);
+  receive();
+  event.sigev_signo = 65;
+  SHOW(mq_notify(queue, &event));
+}
+
 int main(void) {
   const char *name = "/everett_queue";
   mq_unlink(name);
@@ -95,6 +124,8 @@ int main(void) {
   mq_send(queue, "third", 6, 0);
   printf("told %d\n", told == SIGUSR1);
   receive();
+
+  sender();
 
   // Whoever closes a descriptor of the queue is not told any more.
   SHOW(mq_notify(queue, &event));

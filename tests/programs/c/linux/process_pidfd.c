@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,5 +51,35 @@ int main(void) {
   waitpid(child, &status, 0);
   result("gone", pidfd_send(fd, 0, 0, 0));
   result("still ready", poll(&ready, 1, 0));
+  printf("reaped %x\n", ready.revents);
+  // A non-blocking one does not wait.
+  child = fork();
+  if (!child)
+    for (;;)
+      pause();
+  fd = pidfd_open(child, O_NONBLOCK);
+  result("running", waitid(3, fd, &si, WEXITED));
+  result("no hang", waitid(3, fd, &si, WEXITED | WNOHANG));
+  kill(child, SIGKILL);
+  ready.fd = fd;
+  poll(&ready, 1, -1);
+  printf("zombie %x\n", ready.revents);
+  result("ended", waitid(3, fd, &si, WEXITED));
+  result("gone", waitid(3, fd, &si, WEXITED));
+  // Without a parent that waits, the end of a process is its reaping.
+  signal(SIGCHLD, SIG_IGN);
+  int epoll = epoll_create1(0);
+  child = fork();
+  if (!child)
+    for (;;)
+      pause();
+  fd = pidfd_open(child, 0);
+  struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+  epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+  kill(child, SIGKILL);
+  result("epoll", epoll_wait(epoll, &event, 1, -1));
+  ready.fd = fd;
+  while (poll(&ready, 1, -1) == 1 && !(ready.revents & POLLHUP));
+  printf("reaped %x\n", ready.revents);
   return 0;
 }
