@@ -265,6 +265,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         keeps_capabilities: false,
         locked_memory: Default::default(),
         capabilities: Capabilities::ROOT,
+        out_of_memory: Default::default(),
         has_huge_pages: true,
         cpu_ns: 0,
         children_cpu_ns: 0,
@@ -422,6 +423,9 @@ fn standard_streams(files: &mut Files, reads: Option<u16>) -> Descriptors {
     descriptors
 }
 
+/// Number of entries of the auxiliary vector.
+pub(crate) const AUXILIARY: usize = 11;
+
 /// The block that the kernel leaves on the stack of a new program.
 struct StartBlock {
     /// `argc`, `argv`, NULL, `envp`, NULL, `auxv`.
@@ -438,7 +442,7 @@ fn start_block(
     state: &mut HostState,
 ) -> Result<StartBlock, Interrupt> {
     let random = place(memory, &Buffer::with_bytes(&state.random_bytes(16), 16))?;
-    let auxiliary = [
+    let auxiliary: [_; AUXILIARY] = [
         (AT_PAGESZ, 4096),
         (AT_UID, 0),
         (AT_EUID, 0),

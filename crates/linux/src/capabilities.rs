@@ -22,6 +22,7 @@ pub const KILL: u32 = 5;
 pub const SETGID: u32 = 6;
 pub const SETUID: u32 = 7;
 pub const SETPCAP: u32 = 8;
+pub const NET_BIND_SERVICE: u32 = 10;
 pub const NET_ADMIN: u32 = 12;
 pub const NET_RAW: u32 = 13;
 pub const IPC_LOCK: u32 = 14;
@@ -31,6 +32,7 @@ pub const SYS_NICE: u32 = 23;
 pub const SYS_RESOURCE: u32 = 24;
 pub const SYS_TIME: u32 = 25;
 pub const MKNOD: u32 = 27;
+pub const WAKE_ALARM: u32 = 35;
 
 /// Capabilities for files. A process overrides file permissions and owners if all of them are
 /// effective; they follow the user id that the file system checks.

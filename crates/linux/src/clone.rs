@@ -5,12 +5,16 @@ use triomphe::Arc;
 
 use crate::capabilities::{SYS_ADMIN, SYS_RESOURCE};
 use crate::errno::Errno;
+use crate::exec::reset_actions;
+use crate::files::OpenFlags;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::limits::{PROCESSES, UNLIMITED};
+use crate::objects::Object;
 use crate::process::{ExitState, NewTask, ProcessState};
 use crate::signals::SIGCHLD;
 
 const CLONE_VM: u64 = 0x100;
+const CLONE_PIDFD: u64 = 0x1000;
 const CLONE_VFORK: u64 = 0x4000;
 const CLONE_PARENT: u64 = 0x8000;
 const CLONE_THREAD: u64 = 0x1_0000;
@@ -18,12 +22,16 @@ const CLONE_SETTLS: u64 = 0x8_0000;
 const CLONE_PARENT_SETTID: u64 = 0x10_0000;
 const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
 const CLONE_CHILD_SETTID: u64 = 0x100_0000;
+/// The child has the default actions for signals, unless it ignores them (`clone3`).
+pub const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
 /// Arguments of `clone`, `fork` and `vfork`.
 #[derive(Copy, Clone, Debug, Default)]
 pub struct CloneArgs {
     /// `CLONE_` flags; the low byte is the exit signal.
     pub flags: u64,
+    /// The address at which a pidfd of the child is stored in the parent.
+    pub pidfd: u64,
     /// The address at which the child's tid is stored in the parent.
     pub parent_tid: u64,
     /// The address at which the child's tid is stored in the child, and cleared when the child
@@ -41,6 +49,7 @@ impl CloneArgs {
     /// `execve`; they share memory meanwhile.
     pub const VFORK: CloneArgs = CloneArgs {
         flags: CLONE_VM | CLONE_VFORK | SIGCHLD as u64,
+        pidfd: 0,
         parent_tid: 0,
         child_tid: 0,
         tls: 0,
@@ -125,6 +134,10 @@ impl Kernel<'_, '_> {
         if args.flags & CLONE_PARENT_SETTID != 0 {
             self.check(args.parent_tid, 4, true)?;
         }
+        if args.flags & CLONE_PIDFD != 0 {
+            self.process().descriptors.free_from(0)?;
+            self.check(args.pidfd, 4, true)?;
+        }
         let tid = self.host.new_pid();
         let pid = if is_thread { self.process().pid } else { tid };
         let mut task = self.task().child(tid, pid);
@@ -148,6 +161,12 @@ impl Kernel<'_, '_> {
             task.lent_slots = thread.slots.len();
         }
         let process = (!is_thread).then(|| self.child_process(pid, args));
+        if args.flags & CLONE_PIDFD != 0 {
+            // The child does not inherit it.
+            let flags = OpenFlags::READ_WRITE | OpenFlags::CLOSE_ON_EXEC;
+            let fd = self.open_new(Object::Process(pid), flags)?;
+            self.write_bytes(args.pidfd, &fd.to_le_bytes())?;
+        }
         self.host.new_tasks.push(NewTask {
             process,
             task,
@@ -186,18 +205,22 @@ impl Kernel<'_, '_> {
 
     fn child_process(&mut self, pid: u32, args: CloneArgs) -> (ProcessState, Memory) {
         let own = self.process();
-        let parent = if args.flags & CLONE_PARENT != 0 {
-            own.parent
-        } else {
-            own.pid
+        let (parent, exit_signal) = match args.flags & CLONE_PARENT {
+            0 => (own.pid, (args.flags & 0xff) as i32),
+            _ => (own.parent, own.exit_signal),
         };
+        let mut actions = own.actions.clone();
+        if args.flags & CLONE_CLEAR_SIGHAND != 0 {
+            reset_actions(&mut actions);
+        }
         let child = ProcessState {
             pid,
             parent,
             exit_state: ExitState::Alive,
             borrows_memory: args.flags & CLONE_VFORK != 0,
             lender: args.borrows_memory().then(|| own.lender.unwrap_or(own.pid)),
-            exit_signal: (args.flags & 0xff) as i32,
+            exit_signal,
+            actions,
             pending: Default::default(),
             state_change: None,
             has_executed: false,

@@ -7,8 +7,8 @@ use crate::boot;
 use crate::host::{Host, HostState};
 use crate::kernel::reborrow;
 use crate::outcome::{Ending, HostExit};
-use crate::process::{Execution, RunState, TaskState};
-use crate::signals::IGNORE;
+use crate::process::{Execution, RunState, SignalAction, TaskState};
+use crate::signals::{IGNORE, SIGNALS};
 
 impl Host {
     /// The running process replaces its program (`execve`).
@@ -58,6 +58,15 @@ impl Host {
     }
 }
 
+/// Sets the default actions for signals, except for those that are ignored.
+pub(crate) fn reset_actions(actions: &mut Arc<[SignalAction; SIGNALS]>) {
+    for action in Arc::make_mut(actions) {
+        if action.handler != IGNORE {
+            *action = Default::default();
+        }
+    }
+}
+
 impl HostState {
     /// Resets a process and its thread as `execve` does; the other threads of the process exit.
     pub(crate) fn reset_for_exec(&mut self, process: usize, task: usize, execution: &Execution) {
@@ -71,11 +80,7 @@ impl HostState {
         process.timers = Default::default();
         process.borrows_memory = false;
         let memory = (process.lender.take(), process.program_break.take());
-        for action in Arc::make_mut(&mut process.actions) {
-            if action.handler != IGNORE {
-                *action = Default::default();
-            }
-        }
+        reset_actions(&mut process.actions);
         let pid = process.pid;
         let closed: Vec<_> = process
             .descriptors

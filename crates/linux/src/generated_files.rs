@@ -1,12 +1,13 @@
 //! Generates the contents of files such as those in `/proc` from the tables of the host.
 
-use everett_vm::{Buffer, Memory, ObjectKind};
+use everett_vm::{Buffer, Memory};
 use std::fmt::Write;
 
 use crate::bytes::Bytes;
-use crate::files::{About, Generated};
+use crate::files::{About, Generated, OpenFlags, Target};
 use crate::host::HostState;
 use crate::limits::{Limits, MAX_DESCRIPTORS, UNLIMITED};
+use crate::objects::Object;
 use crate::process::{ExitState, ProcessState, RunState};
 use crate::signals::IGNORE;
 use crate::timers::TimeBase;
@@ -38,6 +39,9 @@ impl HostState {
                     self.next_pid
                 )
             }
+            Generated::Interfaces => self.interfaces_text(),
+            Generated::Sockets(list) => return Bytes::from_concrete(&self.sockets_text(list)),
+            Generated::Descriptor(pid, fd) => self.descriptor_text(pid, fd),
             Generated::Process(pid, about) => {
                 let Some(process) = self.process_by_pid(pid) else {
                     return Bytes::default();
@@ -60,7 +64,9 @@ impl HostState {
                                  write_bytes: 0\ncancelled_write_bytes: 0\n"
                 .to_owned(),
             About::Limits => limits(&process.limits),
-            About::Mappings => own_memory.map_or_else(String::new, mappings),
+            // The kernel generates them where the memory is at hand.
+            About::Mappings | About::DetailedMappings | About::Auxiliary => String::new(),
+            About::OutOfMemory => format!("{}\n", process.out_of_memory.adjustment),
             About::Sizes => {
                 let pages = size / 4096 + 1;
                 format!("{pages} {pages} 0 1 0 {pages} 0\n")
@@ -69,6 +75,43 @@ impl HostState {
             About::Status => self.status_text(process, size),
         };
         Bytes::from_concrete(text.as_bytes())
+    }
+
+    /// `fdinfo`: the offset, flags and file behind a descriptor, and what is particular to its kind.
+    fn descriptor_text(&self, pid: u32, fd: i32) -> String {
+        const MOUNT: u32 = 21;
+        let process = self.process_by_pid(pid);
+        let Some(descriptor) = process.and_then(|process| process.descriptors.get(fd).ok()) else {
+            return String::new();
+        };
+        let Some(open) = self.files.description(descriptor.description) else {
+            return String::new();
+        };
+        let mut flags = open.flags.0 & !OpenFlags::CLOSE_ON_EXEC;
+        if descriptor.close_on_exec {
+            flags |= OpenFlags::CLOSE_ON_EXEC;
+        }
+        let mut text = format!(
+            "pos:\t{}\nflags:\t0{flags:o}\nmnt_id:\t{MOUNT}\nino:\t{}\n",
+            open.offset,
+            self.status(open.target).inode
+        );
+        let object = match open.target {
+            Target::Object(id) => self.objects.get(id.0),
+            _ => None,
+        };
+        let _ = match object {
+            Some(Object::Process(pid)) => {
+                let lives = self
+                    .process_by_pid(*pid)
+                    .is_some_and(|process| !matches!(process.exit_state, ExitState::Reaped));
+                let shown = if lives { i64::from(*pid) } else { -1 };
+                writeln!(text, "Pid:\t{shown}\nNSpid:\t{shown}")
+            }
+            Some(Object::Signals(mask)) => writeln!(text, "sigmask:\t{mask:016x}"),
+            _ => Ok(()),
+        };
+        text
     }
 
     fn name_of(&self, pid: u32) -> String {
@@ -214,21 +257,6 @@ pub(crate) fn limits(limits: &Limits) -> String {
             number => number.to_string(),
         });
         let _ = writeln!(text, "{name:<25} {soft:<20} {hard:<20} {unit:<10}");
-    }
-    text
-}
-
-fn mappings(memory: &Memory) -> String {
-    let mut ranges: Vec<(u64, u64)> = memory
-        .live_objects(ObjectKind::Mapping)
-        .map(|object| (object.start, object.size))
-        .filter(|(_, size)| *size > 0)
-        .collect();
-    ranges.sort_unstable();
-    let mut text = String::new();
-    for (start, size) in ranges {
-        let end = start.saturating_add(size).next_multiple_of(4096);
-        let _ = writeln!(text, "{start:08x}-{end:08x} rw-p 00000000 00:00 0 ");
     }
     text
 }

@@ -17,6 +17,25 @@ pub trait Guest {
     fn restored_mask(&mut self) -> Option<u64>;
     /// The number of the shared file that is mapped at an address, and the offset in it.
     fn shared_file_offset(&mut self, address: u64) -> Option<(u64, u64)>;
+    /// The mappings of the process, ordered by address.
+    fn mappings(&mut self) -> Vec<GuestMapping>;
+    /// The auxiliary vector that the process was started with.
+    fn auxiliary_vector(&mut self) -> Vec<u8>;
+}
+
+/// A mapping of a process, as `/proc/PID/maps` shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GuestMapping {
+    /// First address.
+    pub start: u64,
+    /// First address behind it.
+    pub end: u64,
+    /// Rights, such as `rw-p`.
+    pub rights: String,
+    /// Offset in its file.
+    pub offset: u64,
+    /// Name of its file or purpose; empty if it has none.
+    pub name: String,
 }
 
 /// A signal whose handler the native thread must run.

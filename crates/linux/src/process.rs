@@ -280,6 +280,15 @@ pub enum StateChange {
     Continued,
 }
 
+/// `/proc/PID/oom_score_adj`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct OutOfMemory {
+    /// The value, from -1000 to 1000.
+    pub adjustment: i32,
+    /// The lowest value that it can set without `CAP_SYS_RESOURCE`.
+    pub lowest: i32,
+}
+
 /// Kernel state of a process, without its memory and tasks.
 #[derive(Clone, Debug)]
 pub struct ProcessState {
@@ -347,6 +356,8 @@ pub struct ProcessState {
     pub locked_memory: LockedMemory,
     /// Its capabilities.
     pub capabilities: Capabilities,
+    /// How likely it is to be killed if memory runs out.
+    pub out_of_memory: OutOfMemory,
     /// It may use huge pages, unless `PR_SET_THP_DISABLE` was set.
     pub has_huge_pages: bool,
     /// CPU time used by its threads.

@@ -66,6 +66,7 @@ impl HostState {
             WaitCondition::Signals(mask) => self.pending_signals(task) & mask != 0,
             WaitCondition::LockReleased(count) => self.lock_releases != *count,
             WaitCondition::SocketSpace(socket) => self.has_room(*socket),
+            WaitCondition::StreamBytes(socket) => self.has_stream_bytes(*socket),
             WaitCondition::Fifo(..) => task.woken,
             WaitCondition::Ipc(wait) => self.ipc.is_over(wait),
         }

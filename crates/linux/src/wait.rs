@@ -46,6 +46,8 @@ pub enum WaitCondition {
     LockReleased(u64),
     /// A socket has space for one more message or connection, or is closed.
     SocketSpace(ObjectId),
+    /// A UNIX stream has bytes besides a marked one, or its end.
+    StreamBytes(ObjectId),
     /// The other end of a FIFO is opened; the flag tells whether this end is opened for reading.
     Fifo(InodeId, bool),
     /// System V semaphores or messages.

@@ -678,10 +678,13 @@ impl<'c> NativeMachine<'c> {
             call_numbers::RT_SIGACTION | call_numbers::SIGALTSTACK
         ) && matches!(served, CallOutcome::Done(0, _))
         {
-            // The real kernel runs handlers, so it must know them.
-            native
-                .tracee
-                .inject_call_preserving(call.number, call.args)?;
+            // The real kernel runs handlers, so it must know them. The model has told the old action:
+            // the real one may be older, if the process was made with `CLONE_CLEAR_SIGHAND`.
+            let mut args = call.args;
+            if call.number == call_numbers::RT_SIGACTION {
+                args[2] = 0;
+            }
+            native.tracee.inject_call_preserving(call.number, args)?;
         }
         self.apply_outcome(name, served)
     }

@@ -12,7 +12,7 @@ use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use everett_linux::Guest;
+use everett_linux::{Guest, GuestMapping};
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
@@ -156,6 +156,16 @@ impl Guest for Tracee {
         let mapping = mappings.iter().find(at).filter(|m| m.is_shared)?;
         Some((mapping.inode, mapping.offset + (address - mapping.start)))
     }
+
+    fn mappings(&mut self) -> Vec<GuestMapping> {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.process));
+        let maps = maps.unwrap_or_default();
+        maps.lines().filter_map(guest_mapping).collect()
+    }
+
+    fn auxiliary_vector(&mut self) -> Vec<u8> {
+        std::fs::read(format!("/proc/{}/auxv", self.process)).unwrap_or_default()
+    }
 }
 
 /// `process_vm_readv` or `process_vm_writev`.
@@ -230,6 +240,24 @@ impl RealMapping {
             inode,
         })
     }
+}
+
+/// Parses a line of `/proc/PID/maps` for the program: names of files are those of the real machine,
+/// which it does not see.
+fn guest_mapping(line: &str) -> Option<GuestMapping> {
+    let mut words = line.split_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let rights = words.next()?.to_owned();
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let offset = number(words.next()?)?;
+    let name = words.nth(2).filter(|name| name.starts_with('['));
+    Some(GuestMapping {
+        start: number(start)?,
+        end: number(end)?,
+        rights,
+        offset,
+        name: name.unwrap_or_default().to_owned(),
+    })
 }
 
 /// Returns the mappings of a real process.

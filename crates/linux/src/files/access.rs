@@ -27,6 +27,13 @@ const SET_UID: u32 = 0o4000;
 const SET_GID: u32 = 0o2000;
 const STICKY: u32 = 0o1000;
 
+impl Inode {
+    /// Whether a program in this file runs as its owner or group.
+    pub fn grants_ids(&self) -> bool {
+        self.mode & SET_UID != 0 || self.mode & (SET_GID | 0o010) == SET_GID | 0o010
+    }
+}
+
 impl FsCredentials {
     /// Root, who passes all checks.
     pub const ROOT: FsCredentials = FsCredentials {

@@ -47,6 +47,8 @@ impl OpenFlags {
     pub const LARGE: u32 = 0o100_000;
     pub const DIRECTORY: u32 = 0o200_000;
     pub const NO_FOLLOW: u32 = 0o400_000;
+    /// `O_NOATIME`: reads leave the access time.
+    pub const NO_ACCESS_TIME: u32 = 0o1_000_000;
     pub const CLOSE_ON_EXEC: u32 = 0o2_000_000;
     pub const PATH: u32 = 0o10_000_000;
     /// `O_TMPFILE`: an unnamed file; comes with `DIRECTORY`.

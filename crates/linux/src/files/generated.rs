@@ -1,10 +1,14 @@
 //! Files in `/proc` whose contents are generated when they are opened.
 
+use crate::objects::socket::Domain;
+
 /// Per-process files in `/proc/PID`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum About {
     /// `cmdline`.
     Arguments,
+    /// `auxv`.
+    Auxiliary,
     /// `cgroup`.
     ControlGroup,
     /// `comm`.
@@ -17,8 +21,12 @@ pub enum About {
     Limits,
     /// `maps`.
     Mappings,
+    /// `smaps`.
+    DetailedMappings,
     /// `stat`.
     Numbers,
+    /// `oom_score_adj`, which can be written.
+    OutOfMemory,
     /// `statm`.
     Sizes,
     /// `status`.
@@ -27,7 +35,8 @@ pub enum About {
 
 impl About {
     /// All of them: name, kind and permission bits.
-    pub const ALL: [(&'static str, About, u32); 10] = [
+    pub const ALL: [(&'static str, About, u32); 13] = [
+        ("auxv", About::Auxiliary, 0o400),
         ("cgroup", About::ControlGroup, 0o444),
         ("cmdline", About::Arguments, 0o444),
         ("comm", About::Name, 0o644),
@@ -35,6 +44,8 @@ impl About {
         ("io", About::Transfers, 0o400),
         ("limits", About::Limits, 0o444),
         ("maps", About::Mappings, 0o444),
+        ("oom_score_adj", About::OutOfMemory, 0o644),
+        ("smaps", About::DetailedMappings, 0o444),
         ("stat", About::Numbers, 0o444),
         ("statm", About::Sizes, 0o444),
         ("status", About::Status, 0o444),
@@ -52,6 +63,33 @@ pub enum Generated {
     Uptime,
     /// `/proc/stat`.
     Counters,
+    /// `/proc/net/dev`.
+    Interfaces,
+    /// A list of sockets in `/proc/net`.
+    Sockets(SocketList),
     /// A per-process file.
     Process(u32, About),
+    /// A file in `/proc/PID/fdinfo`: pid and descriptor.
+    Descriptor(u32, i32),
+}
+
+impl Generated {
+    /// Whether a write to the file changes something.
+    pub fn is_setting(self) -> bool {
+        matches!(
+            self,
+            Generated::Process(_, About::OutOfMemory | About::Name)
+        )
+    }
+}
+
+/// Lists of sockets in `/proc/net`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum SocketList {
+    /// `tcp` and `tcp6`.
+    Tcp(Domain),
+    /// `udp` and `udp6`.
+    Udp(Domain),
+    /// `unix`.
+    Unix,
 }

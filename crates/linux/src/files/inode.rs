@@ -173,6 +173,8 @@ pub struct Inode {
     pub seals: Option<u32>,
     /// The path that `/proc` shows for a file without a name: its last one, or that of its memory.
     pub last_path: Option<Arc<Vec<u8>>>,
+    /// The generated file that it is the open copy of, if writes to it change something.
+    pub setting: Option<Generated>,
 }
 
 impl Inode {
@@ -196,6 +198,7 @@ impl Inode {
             program: None,
             seals: None,
             last_path: None,
+            setting: None,
         }
     }
 

@@ -2,13 +2,14 @@
 
 use super::Files;
 use super::description::Target;
-use super::generated::{About, Generated};
+use super::generated::{About, Generated, SocketList};
 use super::inode::{Inode, InodeKind};
 use super::tree::{PROC, Tree};
 use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::ids::InodeId;
+use crate::objects::socket::Domain;
 use crate::process::ExitState;
 
 const CPU: &str = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 63\n\
@@ -40,12 +41,6 @@ const TEXTS: &[(&str, &str)] = &[
     (
         "/proc/swaps",
         "Filename\t\t\t\tType\t\tSize\tUsed\tPriority\n",
-    ),
-    (
-        "/proc/net/dev",
-        "Inter-|   Receive                                                |  Transmit\n \
-         face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop \
-         fifo colls carrier compressed\n",
     ),
 ];
 
@@ -140,6 +135,24 @@ pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
         ("/proc/loadavg", Generated::Load),
         ("/proc/uptime", Generated::Uptime),
         ("/proc/stat", Generated::Counters),
+        ("/proc/net/dev", Generated::Interfaces),
+        (
+            "/proc/net/tcp",
+            Generated::Sockets(SocketList::Tcp(Domain::Inet)),
+        ),
+        (
+            "/proc/net/tcp6",
+            Generated::Sockets(SocketList::Tcp(Domain::Inet6)),
+        ),
+        (
+            "/proc/net/udp",
+            Generated::Sockets(SocketList::Udp(Domain::Inet)),
+        ),
+        (
+            "/proc/net/udp6",
+            Generated::Sockets(SocketList::Udp(Domain::Inet6)),
+        ),
+        ("/proc/net/unix", Generated::Sockets(SocketList::Unix)),
     ];
     for (path, what) in changing {
         tree.install(PROC, path.as_bytes(), generated(what))?;
@@ -191,6 +204,12 @@ impl HostState {
                 })
                 .collect();
             self.files.tree.update_fd_links(directory, &open, now_ns);
+            let pid = process.pid;
+            let open = process.descriptors.iter().map(|(fd, _)| fd);
+            let open: Vec<i32> = open.collect();
+            self.files
+                .tree
+                .update_fd_files((directory, pid), &open, now_ns);
             let tids: Vec<u32> = self.tasks_of(process.pid).map(|task| task.tid).collect();
             self.files.tree.update_task_links(directory, &tids, now_ns);
         }
@@ -260,7 +279,9 @@ impl Tree {
             let link = InodeKind::Link(target.as_bytes().to_vec());
             self.add(id, name.as_bytes(), Inode::new(link, 0o777, now_ns));
         }
-        for name in ["fd", "task"] {
+        let net = InodeKind::Link(b"../net".to_vec());
+        self.add(id, b"net", Inode::new(net, 0o777, now_ns));
+        for name in ["fd", "fdinfo", "task"] {
             self.add(id, name.as_bytes(), Inode::directory(id, 0o555, now_ns));
         }
         id
@@ -286,6 +307,27 @@ impl Tree {
             if let Ok(None) = self.child(folder, fd.as_bytes()) {
                 let link = Inode::new(InodeKind::Magic(*target), 0o700, now_ns);
                 self.add(folder, fd.as_bytes(), link);
+            }
+        }
+    }
+
+    /// Updates the files in `fdinfo` to match the open descriptors.
+    fn update_fd_files(&mut self, process: (InodeId, u32), open: &[i32], now_ns: u64) {
+        let Ok(Some(folder)) = self.child(process.0, b"fdinfo") else {
+            return;
+        };
+        let listed = self.directory(folder).map(|folder| folder.names.clone());
+        for (name, entry) in listed.unwrap_or_default() {
+            if !open.iter().any(|fd| fd.to_string().as_bytes() == name) {
+                self.remove(folder, &name);
+                self.forget(entry.id);
+            }
+        }
+        for fd in open {
+            let name = fd.to_string();
+            if let Ok(None) = self.child(folder, name.as_bytes()) {
+                let node = InodeKind::Generated(Generated::Descriptor(process.1, *fd));
+                self.add(folder, name.as_bytes(), Inode::new(node, 0o444, now_ns));
             }
         }
     }

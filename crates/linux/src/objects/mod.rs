@@ -16,7 +16,7 @@ use everett_expr::VisitTerms;
 use everett_vm::Buffer;
 
 use crate::errno::Errno;
-use crate::files::{Description, Target};
+use crate::files::{Description, OpenFlags, Target};
 use crate::host::HostState;
 use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
@@ -224,6 +224,7 @@ impl HostState {
             return event::INVALID;
         };
         match description.target {
+            _ if description.flags.has(OpenFlags::PATH) => event::INVALID,
             Target::Output(_) => WRITE,
             Target::Inode(_) => READ | WRITE,
             Target::Stdin(number) if self.files.stdin(number).must_wait() => 0,
@@ -304,11 +305,7 @@ impl HostState {
 impl Kernel<'_, '_> {
     /// Blocks until an open file has one of these events; `EAGAIN` if it is non-blocking.
     pub fn wait_for(&mut self, open: OpenObject<'_>, events: u16, what: &'static str) -> Stop {
-        if open
-            .description
-            .flags
-            .has(crate::files::OpenFlags::NONBLOCK)
-        {
+        if open.description.flags.has(OpenFlags::NONBLOCK) {
             return Errno::EAGAIN.into();
         }
         self.wait_restartable(WaitCondition::Ready(vec![(open.id, events)]), what)

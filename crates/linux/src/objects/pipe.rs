@@ -8,6 +8,7 @@ use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;
 
 use super::{Object, OpenObject, Operations, event};
+use crate::capabilities::SYS_RESOURCE;
 use crate::errno::Errno;
 use crate::files::OpenFlags;
 use crate::host::HostState;
@@ -22,6 +23,8 @@ const PAGE: u64 = 4096;
 const PAGES: u64 = 16;
 /// The largest capacity in bytes (`F_SETPIPE_SZ`).
 const MAX_BYTES: u64 = 1 << 31;
+/// The largest capacity that a user without `CAP_SYS_RESOURCE` can set (`pipe-max-size`).
+const MAX_OF_USERS: u64 = 1 << 20;
 
 /// A page of a pipe.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -278,6 +281,7 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
 fn fcntl(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, command: i32, argument: u64) -> Answer {
     const SET_SIZE: i32 = 1031;
     const GET_SIZE: i32 = 1032;
+    let may_exceed = kernel.is_capable(SYS_RESOURCE);
     let pipe = pipe_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
     match command {
         SET_SIZE => {
@@ -286,6 +290,9 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, command: i32, argume
                 return Err(Errno::EINVAL.into());
             }
             let pages = wanted.div_ceil(PAGE).max(1).next_power_of_two();
+            if pages > pipe.most_pages && pages * PAGE > MAX_OF_USERS && !may_exceed {
+                return Err(Errno::EPERM.into());
+            }
             if pages < pipe.pages.len() as u64 {
                 return Err(Errno::EBUSY.into());
             }

@@ -70,6 +70,9 @@ const SIZE_ERRORS: &[Errno] = &[Errno::EIO, Errno::ENOSPC];
 
 const SET_UID: u32 = 0o4000;
 const SET_GID: u32 = 0o2000;
+/// `F_SEAL_SHRINK` and `F_SEAL_GROW`.
+const SHRINK: u32 = 2;
+const GROW: u32 = 4;
 const SECOND_NS: i64 = 1_000_000_000;
 
 fn chmod(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -233,6 +236,11 @@ fn fallocate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         _ => return Err(Errno::ENODEV.into()),
     }
     let end = kernel.end_in_file("fallocate", offset, len)?;
+    kernel.check_seals(id, clears, end)?;
+    if mode & KEEP_SIZE == 0 {
+        kernel.check_new_size(id, end)?;
+    }
+    let who = kernel.fs_credentials();
     let now_ns = kernel.wall_clock_ns();
     let inode = kernel.host.files.tree.get_mut(id);
     if let InodeKind::Regular(bytes) = &mut inode.kind {
@@ -244,6 +252,8 @@ fn fallocate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
     }
     inode.touch(now_ns);
+    who.clear_set_ids(inode);
+    kernel.host.notify(id, happened::MODIFY);
     Ok(Value::ZERO)
 }
 
@@ -403,6 +413,17 @@ impl Kernel<'_, '_> {
         Ok(Value::ZERO)
     }
 
+    /// `EPERM` if a memory file is sealed against what `fallocate` does to it.
+    fn check_seals(&self, id: InodeId, clears: bool, end: u64) -> Result<(), Errno> {
+        let inode = self.host.files.tree.get(id);
+        let grows = matches!(&inode.kind, InodeKind::Regular(bytes) if end > bytes.len());
+        let is_sealed = match clears {
+            true => self.is_sealed(id),
+            false => grows && inode.seals.unwrap_or(0) & GROW != 0,
+        };
+        if is_sealed { Err(Errno::EPERM) } else { Ok(()) }
+    }
+
     /// Sets the size of a file.
     pub fn truncate(&mut self, id: InodeId, len: u64) -> Answer {
         self.end_in_file("ftruncate", len, 0)?;
@@ -411,12 +432,11 @@ impl Kernel<'_, '_> {
         let InodeKind::Regular(bytes) = &inode.kind else {
             return Err(Errno::EINVAL.into());
         };
-        const SHRINK: u32 = 2;
-        const GROW: u32 = 4;
         let seals = inode.seals.unwrap_or(0);
         if (len < bytes.len() && seals & SHRINK != 0) || (len > bytes.len() && seals & GROW != 0) {
             return Err(Errno::EPERM.into());
         }
+        self.check_new_size(id, len)?;
         let who = self.fs_credentials();
         let inode = self.host.files.tree.get_mut(id);
         inode.touch(now_ns);

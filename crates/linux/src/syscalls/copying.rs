@@ -8,6 +8,7 @@ use crate::errno::Errno;
 use crate::files::{Description, Inode, InodeKind, OpenFlags, Target};
 use crate::ids::InodeId;
 use crate::kernel::{Answer, Kernel, Stop};
+use crate::queue::slice;
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
 use crate::table::{Call, Row};
 
@@ -119,7 +120,14 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if source == target && meets {
         return Err(Errno::EINVAL.into());
     }
-    kernel.end_in_file("copy_file_range", end, copied)?;
+    if kernel.is_sealed(target) {
+        return Err(Errno::EPERM.into());
+    }
+    let limit = kernel.end_in_file("copy_file_range", end, copied)?;
+    let copied = kernel.limit_file(end, limit)? - end;
+    if copied == 0 {
+        return Ok(Value::ZERO);
+    }
     for (address, offset, descriptor) in [
         (from_at, start, from_descriptor),
         (to_at, end, to_descriptor),
@@ -131,13 +139,8 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             open.offset = after;
         }
     }
-    let now_ns = kernel.wall_clock_ns();
-    kernel.note_access(source);
-    let inode = kernel.host.files.tree.get_mut(target);
-    if let InodeKind::Regular(held) = &mut inode.kind {
-        held.write(end, &bytes);
-    }
-    inode.touch(now_ns);
+    kernel.note_access(source, from.flags);
+    kernel.write_regular(target, end, &[slice(&bytes, 0, copied as usize)]);
     Ok(Value::concrete(copied))
 }
 

@@ -225,7 +225,7 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const ADD_SEALS: i32 = 1033;
     const GET_SEALS: i32 = 1034;
     const GET_PIPE_SIZE: i32 = 1032;
-    const CHANGEABLE: u32 = OpenFlags::APPEND | OpenFlags::NONBLOCK;
+    const CHANGEABLE: u32 = OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::NO_ACCESS_TIME;
     let fd = call.int(0);
     let (descriptor, description) = kernel.description(fd)?;
     match call.int(1) {
@@ -246,6 +246,13 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             Ok(Value::concrete(u64::from(flags)))
         }
         SET_FLAGS => {
+            let new = OpenFlags(call.args[2] as u32 & !description.flags.0);
+            if new.has(OpenFlags::NO_ACCESS_TIME)
+                && let Target::Inode(id) = description.target
+            {
+                let inode = kernel.host.files.tree.get(id);
+                kernel.fs_credentials().check_owner(inode)?;
+            }
             let wants_signals = call.args[2] as u32 & OpenFlags::ASYNC != 0;
             if wants_signals != description.flags.has(OpenFlags::ASYNC) {
                 kernel.set_asynchronous(fd, descriptor.description, wants_signals);

@@ -3,7 +3,7 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{OpenFlags, Target};
+use crate::files::{Description, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{EDGE, EXCLUSIVE, Epoll, Object, WAKE_UP, epoll, event, source};
@@ -85,6 +85,10 @@ fn epoll_ctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let (own, own_description) = kernel.description(call.int(0))?;
     let (descriptor, description) = kernel.description(call.int(2))?;
+    let has_path = |description: &Description| description.flags.has(OpenFlags::PATH);
+    if has_path(&own_description) || has_path(&description) {
+        return Err(Errno::EBADF.into());
+    }
     let source = source(description.target).ok_or(Errno::EPERM)?;
     let Target::Object(id) = own_description.target else {
         return Err(Errno::EINVAL.into());

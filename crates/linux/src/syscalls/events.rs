@@ -67,6 +67,7 @@ fn timerfd_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if !CLOCKS.contains(&call.int(0)) || flags & !known != 0 {
         return Err(Errno::EINVAL.into());
     }
+    kernel.check_alarm_clock(call.int(0))?;
     let timer = TimerDescriptor {
         clock: call.int(0),
         running: None,

@@ -415,7 +415,7 @@ impl Kernel<'_, '_> {
         match description.target {
             Target::Stdin(number) => self.host.files.stdin_mut(number).advance(read),
             Target::Inode(id) => {
-                self.note_access(id);
+                self.note_access(id, description.flags);
                 if read > 0 {
                     self.host.notify(id, happened::ACCESS);
                 }
@@ -625,6 +625,11 @@ impl Kernel<'_, '_> {
         {
             return self.write_object(open, operations, ranges, at);
         }
+        if let Target::Inode(id) = description.target
+            && let Some(what) = self.host.files.tree.get(id).setting
+        {
+            return self.write_setting(what, ranges);
+        }
         let wanted = ranges.iter().map(|range| range.len);
         let wanted = wanted.fold(0, u64::saturating_add).min(MAX_TRANSFER);
         match description.target {
@@ -677,14 +682,27 @@ impl Kernel<'_, '_> {
     }
 
     /// Whether it is a memory file that is sealed against writing.
-    fn is_sealed(&self, id: crate::ids::InodeId) -> bool {
+    pub fn is_sealed(&self, id: crate::ids::InodeId) -> bool {
         const WRITE_SEALS: u32 = 0x18;
         let seals = self.host.files.tree.get(id).seals;
         seals.is_some_and(|seals| seals & WRITE_SEALS != 0)
     }
 
+    /// `EFBIG` and `SIGXFSZ` if a file would grow beyond `RLIMIT_FSIZE`.
+    pub fn check_new_size(&mut self, id: crate::ids::InodeId, len: u64) -> Result<(), Stop> {
+        let InodeKind::Regular(bytes) = &self.host.files.tree.get(id).kind else {
+            return Ok(());
+        };
+        let grows = len > bytes.len();
+        if grows && self.file_size_limit().is_some_and(|limit| len > limit) {
+            self.raise(SIGXFSZ);
+            return Err(Errno::EFBIG.into());
+        }
+        Ok(())
+    }
+
     /// The end of a write, limited by `RLIMIT_FSIZE`.
-    fn limit_file(&mut self, start: u64, end: u64) -> Result<u64, Stop> {
+    pub fn limit_file(&mut self, start: u64, end: u64) -> Result<u64, Stop> {
         match self.file_size_limit() {
             Some(limit) if start >= limit && end > start => {
                 self.raise(SIGXFSZ);

@@ -170,6 +170,7 @@ fn timer_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const THREAD_ID: u32 = 4;
     const MAX: usize = 4096;
     kernel.timer_base(call.int(0))?;
+    kernel.check_alarm_clock(call.int(0))?;
     let event = match call.args[1] {
         0 => None,
         address => {

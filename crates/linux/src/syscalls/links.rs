@@ -443,7 +443,8 @@ impl Kernel<'_, '_> {
         let who = self.fs_credentials();
         let inode = self.host.files.tree.get(id);
         let is_own = who.check_owner(inode).is_ok();
-        let is_regular = matches!(inode.kind, InodeKind::Regular(_));
+        // A link would keep a program that runs as its owner or group, with its errors.
+        let is_regular = matches!(inode.kind, InodeKind::Regular(_)) && !inode.grants_ids();
         let may_copy = is_regular && who.check(inode, READ | WRITE).is_ok();
         if !is_own && !may_copy {
             return Err(Errno::EPERM.into());

@@ -3,7 +3,7 @@
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::{InodeKind, Target};
+use crate::files::{InodeKind, OpenFlags, Target};
 use crate::kernel::{Answer, Kernel};
 use crate::table::ArgKind::{Buffer, Fd, Int};
 use crate::table::{Call, Row};
@@ -102,7 +102,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::EINVAL.into());
         }
         self.write_bytes(address, &bytes)?;
-        self.note_access(id);
+        self.note_access(id, description.flags);
         self.host.notify(id, crate::objects::happened::ACCESS);
         if let Some(open) = self.host.files.description_mut(descriptor.description) {
             open.offset = next;
@@ -110,8 +110,11 @@ impl Kernel<'_, '_> {
         Ok(Value::concrete(bytes.len() as u64))
     }
 
-    /// Updates the access time of a file.
-    pub fn note_access(&mut self, id: crate::ids::InodeId) {
+    /// Updates the access time of a file that is open with these flags.
+    pub fn note_access(&mut self, id: crate::ids::InodeId, flags: OpenFlags) {
+        if flags.has(OpenFlags::NO_ACCESS_TIME) {
+            return;
+        }
         let now_ns = self.wall_clock_ns();
         if let Some(time) = self.host.files.tree.get(id).access_to_note(now_ns) {
             self.host.files.tree.get_mut(id).accessed_ns = time;

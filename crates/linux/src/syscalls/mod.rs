@@ -32,6 +32,7 @@ mod pipes;
 mod poll;
 mod process;
 mod scheduling;
+mod settings;
 pub(crate) mod signals;
 mod socket_control;
 mod socket_ioctl;

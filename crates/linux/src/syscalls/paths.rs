@@ -7,8 +7,8 @@ use crate::bytes::Bytes;
 use crate::capabilities::SYS_CHROOT;
 use crate::errno::Errno;
 use crate::files::{
-    About, Dentry, Description, Device, FsCredentials, Generated, Inode, InodeKind, OpenFlags,
-    READ, Target, WRITE, Walk,
+    Dentry, Description, Device, FsCredentials, Inode, InodeKind, OpenFlags, READ, Target, WRITE,
+    Walk,
 };
 use crate::ids::InodeId;
 use crate::kernel::{Answer, Kernel, Stop};
@@ -603,11 +603,6 @@ impl Kernel<'_, '_> {
 
     /// Opens an existing file. Nothing changes if it cannot be opened.
     fn open_existing(&mut self, id: InodeId, flags: OpenFlags) -> Result<Target, Stop> {
-        let kind = &self.host.files.tree.get(id).kind;
-        if let InodeKind::Generated(Generated::Process(_, About::Mappings)) = kind {
-            let what = "what is no mapping of the program's own in /proc/PID/maps";
-            self.refuse("open", what);
-        }
         let inode = self.host.files.tree.get(id);
         let is_directory = inode.is_directory();
         if flags.has(OpenFlags::DIRECTORY) && !is_directory {
@@ -632,7 +627,11 @@ impl Kernel<'_, '_> {
         if flags.writable() || flags.has(OpenFlags::TRUNCATE) {
             wanted |= WRITE;
         }
-        self.fs_credentials().check(inode, wanted)?;
+        let who = self.fs_credentials();
+        who.check(inode, wanted)?;
+        if flags.has(OpenFlags::NO_ACCESS_TIME) {
+            who.check_owner(inode)?;
+        }
         if wanted & WRITE != 0 {
             self.check_not_executed(id)?;
         }
@@ -642,11 +641,17 @@ impl Kernel<'_, '_> {
             InodeKind::Device(Device::Multiplexer) => self.open_terminal(),
             InodeKind::Device(Device::Line(number)) => self.open_line(number, flags),
             InodeKind::Generated(what) => {
-                let memory = (self.process().pid, &*self.vm.memory);
-                let bytes = self.host.generate(what, memory);
+                let bytes = match self.generate_of_memory(what)? {
+                    Some(bytes) => bytes,
+                    None => {
+                        let memory = (self.process().pid, &*self.vm.memory);
+                        self.host.generate(what, memory)
+                    }
+                };
                 let copy = Inode {
                     kind: InodeKind::Regular(bytes),
-                    ..inode.clone()
+                    setting: what.is_setting().then_some(what),
+                    ..self.host.files.tree.get(id).clone()
                 };
                 Ok(Target::Inode(self.host.files.tree.add_unlinked(copy)))
             }

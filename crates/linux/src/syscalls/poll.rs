@@ -123,7 +123,8 @@ impl Kernel<'_, '_> {
                 Err(_) => event::INVALID,
                 Ok(descriptor) => {
                     waits_for.push((descriptor.description, events));
-                    self.host.readiness(descriptor.description) & (events | ALWAYS)
+                    let known = events | ALWAYS | event::INVALID;
+                    self.host.readiness(descriptor.description) & known
                 }
             };
             entry[6..].copy_from_slice(&happened.to_le_bytes());
@@ -250,7 +251,7 @@ impl Kernel<'_, '_> {
             for (at, set) in sets.iter().enumerate() {
                 if is_in(set) {
                     wanted |= SETS[at];
-                    if happened & SETS[at] != 0 {
+                    if happened & (SETS[at] | event::INVALID) != 0 {
                         results[at][byte] |= bit;
                         ready += 1;
                     }

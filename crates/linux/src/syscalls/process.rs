@@ -2,7 +2,7 @@
 
 use everett_vm::{Value, resize};
 
-use crate::clone::CloneArgs;
+use crate::clone::{CLONE_CLEAR_SIGHAND, CloneArgs};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::process::ExitStatus;
@@ -45,13 +45,19 @@ fn check_clone_flags(flags: u64) -> Result<(), Errno> {
     const SIGHAND: u64 = 0x800;
     const PIDFD: u64 = 0x1000;
     const THREAD: u64 = 0x1_0000;
-    /// `VM`, `FS`, `FILES`, `SIGHAND`, `VFORK`, `PARENT`, `THREAD`, `SYSVSEM`, `SETTLS`,
+    /// Not with `PIDFD`, which returns its descriptor through the argument of `PARENT_SETTID`.
+    /// `THREAD` is not modelled with it.
+    const NOT_WITH_PIDFD: u64 = DETACHED | PARENT_SETTID | THREAD;
+    const DETACHED: u64 = 0x40_0000;
+    const PARENT_SETTID: u64 = 0x10_0000;
+    /// `VM`, `FS`, `FILES`, `SIGHAND`, `PIDFD`, `VFORK`, `PARENT`, `THREAD`, `SYSVSEM`, `SETTLS`,
     /// `PARENT_SETTID`, `CHILD_CLEARTID`, `CHILD_SETTID`; and flags without effect on this host,
     /// where nothing traces processes: `PTRACE`, `DETACHED`, `UNTRACED`, `IO`.
-    const ALLOWED: u64 = 0x81fd_efff;
+    const ALLOWED: u64 = 0x81fd_ffff;
     let flags = flags & 0xffff_ffff;
     let lacks = |flag: u64, needed: u64| flags & flag != 0 && flags & needed == 0;
-    if flags & PIDFD != 0 || lacks(SIGHAND, VM) || lacks(THREAD, SIGHAND) {
+    let is_wrong = flags & PIDFD != 0 && flags & NOT_WITH_PIDFD != 0;
+    if is_wrong || lacks(SIGHAND, VM) || lacks(THREAD, SIGHAND) {
         return Err(Errno::EINVAL);
     }
     match flags & !ALLOWED {
@@ -78,8 +84,8 @@ fn missed_clone_flags(flags: u64) -> Option<&'static str> {
         None
     } else if flags & NAMESPACES != 0 {
         Some("a namespace of clone")
-    } else if flags & PIDFD != 0 {
-        Some("CLONE_PIDFD")
+    } else if is_thread && flags & PIDFD != 0 {
+        Some("CLONE_PIDFD of a thread")
     } else if is_thread && flags & (FS | FILES) != FS | FILES {
         Some("a thread with its own files")
     } else if !is_thread && flags & (FS | FILES) != 0 {
@@ -101,7 +107,8 @@ fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         Some((function, argument)) => Some((kernel.vm.concretize(function)?, argument)),
     };
     let args = CloneArgs {
-        flags: call.args[0],
+        flags: call.args[0] & 0xffff_ffff,
+        pidfd: call.args[2],
         parent_tid: call.args[2],
         child_tid: call.args[3],
         tls: call.args[4],
@@ -113,27 +120,22 @@ fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 /// Creates a process. Other requests fail as on kernels that lack the call: programs then use
 /// `clone`.
 fn clone3(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    /// Sizes of the first and of the current `struct clone_args`.
-    const SIZES: std::ops::RangeInclusive<u64> = 64..=88;
-    const WORDS: usize = 11;
-    /// `CHILD_CLEARTID`, `CHILD_SETTID`, `PARENT_SETTID`, `VFORK` with `VM`, and ignored flags.
-    const SHARED: u64 = 0x100;
+    const VM: u64 = 0x100;
+    const SIGHAND: u64 = 0x800;
+    const PIDFD: u64 = 0x1000;
     const VFORK: u64 = 0x4000;
-    const SUPPORTED: u64 = 0x130_4100;
-    let size = call.args[1];
-    if size < *SIZES.start() {
-        return Err(Errno::EINVAL.into());
-    }
-    if size > *SIZES.end() {
-        return Err(Errno::E2BIG.into());
-    }
-    let mut words = [0; WORDS];
-    for (at, word) in words.iter_mut().take(size as usize / 8).enumerate() {
-        *word = kernel.read_u64(call.args[0].wrapping_add(at as u64 * 8))?;
-    }
+    const PARENT: u64 = 0x8000;
+    const THREAD: u64 = 0x1_0000;
+    const PARENT_SETTID: u64 = 0x10_0000;
+    const DETACHED: u64 = 0x40_0000;
+    /// `CLEAR_SIGHAND` and `INTO_CGROUP`: the flags that `clone` does not have.
+    const NEW: u64 = CLONE_CLEAR_SIGHAND | 0x2_0000_0000;
+    /// `PIDFD`, `VFORK` with `VM`, `PARENT`, `PARENT_SETTID`, `CHILD_CLEARTID`, `CHILD_SETTID`,
+    /// `CLEAR_SIGHAND`; and flags without effect: `PTRACE`, `SYSVSEM`, `UNTRACED`, `IO`.
+    const SUPPORTED: u64 = 0x1_81b4_f100;
     let [
         flags,
-        _,
+        pidfd,
         child_tid,
         parent_tid,
         signal,
@@ -143,24 +145,35 @@ fn clone3(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         pids,
         pid_count,
         _,
-    ] = words;
-    let is_wrong = (stack == 0) != (stack_size == 0) || (pids == 0) != (pid_count == 0);
-    if is_wrong || flags & 0xff != 0 || signal > 64 {
+    ] = kernel.read_clone_arguments(call.args[0], call.args[1])?;
+    let has = |all: u64| flags & all == all;
+    let is_wrong = (stack == 0) != (stack_size == 0)
+        || (pids == 0) != (pid_count == 0)
+        || flags & !(0xffff_ffff | NEW) != 0
+        || flags & (DETACHED | 0x7f) != 0
+        || has(SIGHAND | CLONE_CLEAR_SIGHAND)
+        || flags & (THREAD | PARENT) != 0 && signal != 0
+        || has(PIDFD | PARENT_SETTID) && pidfd == parent_tid;
+    if is_wrong || signal > 64 {
         return Err(Errno::EINVAL.into());
     }
-    let shares = flags & (SHARED | VFORK) == SHARED;
+    let shares = flags & (VM | VFORK) == VM;
     if flags & !SUPPORTED != 0 || shares || stack != 0 || pids != 0 {
         kernel.refuse("clone3", "clone3 of more than a process");
         return Err(Errno::ENOSYS.into());
     }
     kernel.create_task(CloneArgs {
         flags: flags | signal,
+        pidfd,
         parent_tid,
         child_tid,
         tls: 0,
         entry: None,
     })
 }
+
+/// Number of words of the `struct clone_args` that the model knows.
+const CLONE_WORDS: usize = 11;
 
 fn fork(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
     kernel.create_task(CloneArgs::FORK)
@@ -184,6 +197,34 @@ fn exit_group(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
+    /// Reads a `struct clone_args`. One of a newer kernel may be longer, if what we do not know of it
+    /// is zero.
+    fn read_clone_arguments(&mut self, at: u64, size: u64) -> Result<[u64; CLONE_WORDS], Stop> {
+        const FIRST_SIZE: u64 = 64;
+        const KNOWN: u64 = 8 * CLONE_WORDS as u64;
+        const PAGE: u64 = 4096;
+        if size > PAGE {
+            return Err(Errno::E2BIG.into());
+        }
+        if size < FIRST_SIZE {
+            return Err(Errno::EINVAL.into());
+        }
+        let more = size.saturating_sub(KNOWN);
+        let rest = self.read_bytes(at.wrapping_add(KNOWN), more)?;
+        if rest.iter().any(|byte| *byte != 0) {
+            return Err(Errno::E2BIG.into());
+        }
+        let mut bytes = self.read_bytes(at, size.min(KNOWN))?;
+        bytes.resize(KNOWN as usize, 0);
+        let mut words = [0; CLONE_WORDS];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = bytes
+                .first_chunk()
+                .map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        }
+        Ok(words)
+    }
+
     /// Creates a process or thread; after `vfork`, blocks until the child exits or calls `execve`.
     fn create_task(&mut self, args: CloneArgs) -> Answer {
         const VFORK: u64 = 0x4000;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::errno::Errno;
 use crate::ids::ObjectId;
 use crate::kernel::{Answer, Kernel, Stop};
-use crate::objects::socket::{Address, Domain, NetworkInterface};
+use crate::objects::socket::{Address, Domain, NetworkInterface, SocketType};
 
 const BYTES_TO_READ: u64 = 0x541b;
 const BYTES_ON_THE_WAY: u64 = 0x5411;
@@ -38,9 +38,14 @@ impl Kernel<'_, '_> {
             BYTES_TO_READ => self.write_bytes_to_read(object, at),
             BYTES_ON_THE_WAY => self.write_int(at, self.host.bytes_in_flight(object)),
             AT_MARK => {
-                let socket = self.host.socket(object);
-                let is_there = socket.is_some_and(|socket| socket.is_at_mark());
-                self.write_int(at, u64::from(is_there))
+                let socket = self.host.socket(object)?;
+                match (socket.domain, socket.kind) {
+                    (Domain::Unix | Domain::Inet | Domain::Inet6, SocketType::Stream) => {
+                        self.write_int(at, u64::from(socket.is_at_mark()))
+                    }
+                    (Domain::Unix, _) => Err(Errno::EOPNOTSUPP.into()),
+                    _ => Err(Errno::ENOTTY.into()),
+                }
             }
             ALL => self.write_interfaces(at),
             NAME_OF => self.write_interface_name(at),

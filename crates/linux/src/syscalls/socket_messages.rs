@@ -7,6 +7,7 @@ use super::input_output::{IoRange, skip};
 use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::files::Target;
+use crate::host::HostState;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::event;
 use crate::objects::socket::{
@@ -78,11 +79,6 @@ const MANY_LEN_AT: u64 = 56;
 /// Maximum number of messages of one call.
 const MANY: u64 = 1024;
 
-/// Flags of a send that the model ignores or refuses although Linux supports them.
-const IGNORED: [(u32, &str); 2] = [
-    (message_flag::OUT_OF_BAND, "MSG_OOB of a UNIX socket"),
-    (FAST_OPEN, "MSG_FASTOPEN"),
-];
 /// `MSG_FASTOPEN`.
 const FAST_OPEN: u32 = 0x2000_0000;
 
@@ -295,13 +291,8 @@ impl Kernel<'_, '_> {
         flags: u32,
     ) -> Answer {
         let is_unix = self.socket_of(socket.open())?.domain == Domain::Unix;
-        let ignored = if is_unix {
-            flags
-        } else {
-            flags & !message_flag::OUT_OF_BAND
-        };
-        if let Some((_, name)) = IGNORED.iter().find(|(flag, _)| ignored & flag != 0) {
-            self.refuse("sendto", *name);
+        if flags & FAST_OPEN != 0 {
+            self.refuse("sendto", "MSG_FASTOPEN");
         }
         let is_stream = !is_unix && !self.host.keeps_messages(socket.object);
         if flags & FAST_OPEN != 0 && is_stream && to.is_some() {
@@ -387,7 +378,10 @@ impl Kernel<'_, '_> {
             && !self.host.keeps_messages(socket.object);
         let done = if all { self.task().progress } else { 0 };
         let left = wanted.saturating_sub(done);
-        let received = match self.receive(open, left, flags) {
+        let is_at_mark =
+            |host: &HostState| host.socket(open.object).is_some_and(Socket::is_at_mark);
+        let is_over = done > 0 && is_at_mark(self.host);
+        let received = match self.receive(open, if is_over { 0 } else { left }, flags) {
             Ok(received) => received,
             Err(Stop::Errno(_)) if done > 0 => Received::end(),
             Err(stop) => return Err(stop),
@@ -397,11 +391,7 @@ impl Kernel<'_, '_> {
         if !dropped {
             self.scatter(&skip(ranges, done), &bytes)?;
         }
-        let at_mark = self
-            .host
-            .socket(socket.object)
-            .is_some_and(Socket::is_at_mark);
-        if all && len > 0 && len < left && !at_mark {
+        if all && len > 0 && len < left && !is_at_mark(self.host) {
             self.task_mut().progress = done + len;
             // A call that may not wait returns what it has.
             let stop = self.wait_for_socket(open, event::IN, flags, "receive");

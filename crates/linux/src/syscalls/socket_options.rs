@@ -3,12 +3,13 @@
 use everett_vm::Value;
 
 use super::groups::{GROUP_INTERFACE, GROUP_INTERFACE6};
+use crate::capabilities::NET_RAW;
 use crate::errno::Errno;
 use crate::frames::protocol;
 use crate::ids::ObjectId;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::socket::{
-    Credentials, Domain, LOOPBACK, Socket, SocketState, has_missing_effect, level,
+    Credentials, Domain, LOOPBACK, Socket, SocketState, capabilities_for, has_missing_effect, level,
 };
 use crate::table::ArgKind::{Fd, Int, Pointer};
 use crate::table::{Call, Row};
@@ -188,6 +189,14 @@ impl Kernel<'_, '_> {
         }
     }
 
+    /// Checks that the process has a capability that an option needs.
+    fn check_option(&self, level: u32, name: u32, value: i32) -> Result<(), Errno> {
+        match capabilities_for(level, name, value) {
+            Some((any, errno)) if !any.iter().any(|one| self.is_capable(*one)) => Err(errno),
+            _ => Ok(()),
+        }
+    }
+
     fn set_of_socket(&mut self, object: ObjectId, name: u32, bytes: &[u8]) -> Result<(), Errno> {
         if name == BIND_TO_DEVICE {
             let found = match text(bytes) {
@@ -200,12 +209,17 @@ impl Kernel<'_, '_> {
                         .index
                 }
             };
+            let may_change = self.is_capable(NET_RAW);
             let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
+            if socket.options.device != 0 && !may_change {
+                return Err(Errno::EPERM);
+            }
             socket.options.device = found;
             return Ok(());
         }
-        let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
         let value = number(bytes).ok_or(Errno::EINVAL)?;
+        self.check_option(level::SOCKET, name, value)?;
+        let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
         let options = &mut socket.options;
         match name {
             REUSE_ADDRESS => options.reuse_address = value != 0,
@@ -246,7 +260,6 @@ impl Kernel<'_, '_> {
             let group = number(bytes).ok_or(Errno::EINVAL)?;
             return self.change_netlink_group(object, group, name == JOIN_NETLINK);
         }
-        let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
         if (level, name) == (level::TCP, TCP_CONGESTION) {
             let known = [&b"cubic"[..], b"reno"].contains(&text(bytes));
             return if known { Ok(()) } else { Err(Errno::ENOENT) };
@@ -256,6 +269,8 @@ impl Kernel<'_, '_> {
             (None, [byte, ..]) if level == level::IP => i32::from(*byte),
             _ => return Err(Errno::EINVAL),
         };
+        self.check_option(level, name, value)?;
+        let socket = self.host.socket_mut(object).ok_or(Errno::ENOTSOCK)?;
         if (level, name) == (level::IP, HEADER_INCLUDED) && socket.is_raw() {
             socket.options.header_included = value != 0;
             return Ok(());
@@ -357,19 +372,8 @@ fn get_of_protocol(socket: &Socket, level: u32, name: u32) -> Option<Vec<u8>> {
 fn tcp_info(socket: &Socket) -> Vec<u8> {
     const SIZE: usize = 232;
     const SEGMENT: u32 = 32768;
-    let state = match &socket.state {
-        SocketState::Idle => 7,
-        SocketState::Listening { .. } => 10,
-        SocketState::Connecting { .. } => 2,
-        SocketState::Connected { .. } => match (socket.end_sent, socket.end_received) {
-            (false, false) => 1,
-            (true, false) => 5,
-            (false, true) => 8,
-            (true, true) => 9,
-        },
-    };
     let mut info = vec![0; SIZE];
-    info[0] = state;
+    info[0] = socket.tcp_state();
     let mut put = |at: usize, value: u32| info[at..at + 4].copy_from_slice(&value.to_le_bytes());
     put(16, SEGMENT);
     put(20, SEGMENT);

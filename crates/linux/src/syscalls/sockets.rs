@@ -3,7 +3,7 @@
 use everett_vm::Value;
 use std::net::SocketAddr;
 
-use crate::capabilities;
+use crate::capabilities::{self, NET_BIND_SERVICE};
 use crate::errno::Errno;
 use crate::files::{Description, InodeKind, OpenFlags, Target};
 use crate::frames::protocol;
@@ -82,6 +82,8 @@ const LINK_HEADER: usize = 12;
 const FAMILY_SIZE: u64 = 2;
 /// Bytes of a `struct sockaddr_in` before its padding.
 const BEFORE_PADDING: u64 = 8;
+/// The first port that every user may bind to (`ip_unprivileged_port_start`).
+const UNPRIVILEGED_PORTS: u16 = 1024;
 /// Maximum backlog that `listen` accepts (`somaxconn`).
 const MAX_PENDING: u32 = 4096;
 
@@ -442,6 +444,10 @@ impl Kernel<'_, '_> {
             }
             return Ok(Value::ZERO);
         }
+        let needs_capability = (1..UNPRIVILEGED_PORTS).contains(&wanted.port());
+        if needs_capability && !socket.is_ping() && !self.is_capable(NET_BIND_SERVICE) {
+            return Err(Errno::EACCES.into());
+        }
         let has_port = socket
             .local
             .internet()
@@ -470,14 +476,8 @@ impl Kernel<'_, '_> {
         let mut inode = None;
         match &local {
             Address::Path(path) => {
-                let (tree, process) = (&self.host.files.tree, self.process());
-                let found = tree.lookup_within(process.root, process.cwd, path, false);
-                let name_is_taken = match found {
-                    Ok(_) => true,
-                    Err(Errno::ENOENT) => false,
-                    Err(errno) => return Err(errno.into()),
-                };
-                if name_is_taken {
+                let cwd = self.process().cwd;
+                if self.resolve_dentry(cwd, path)?.1.is_some() {
                     return Err(Errno::EADDRINUSE.into());
                 }
                 if is_named {

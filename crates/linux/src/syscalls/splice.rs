@@ -7,6 +7,8 @@ use crate::files::{Description, Device, InodeKind, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{event, pipe, pipe_mut};
+use crate::queue::slice;
+use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::property::WRITES;
 use crate::table::{Call, Row};
@@ -311,9 +313,16 @@ impl Kernel<'_, '_> {
                 InodeKind::Regular(_) => {
                     let offset = self.offset_of(to)?;
                     let end = self.end_in_file("splice", offset, len)?;
+                    let end = self.limit_file(offset, end)?;
+                    let len = end - offset;
+                    if len < bytes.len() as u64 {
+                        // Linux goes on with the rest, which is beyond the limit.
+                        self.raise(SIGXFSZ);
+                    }
                     self.check_disk(offset, len)?;
-                    self.write_regular(id, offset, std::slice::from_ref(bytes));
+                    self.write_regular(id, offset, &[slice(bytes, 0, len as usize)]);
                     self.set_offset(to, end)?;
+                    return Ok(len);
                 }
                 InodeKind::Device(Device::Full) => return Err(Errno::ENOSPC.into()),
                 InodeKind::Device(_) => {}

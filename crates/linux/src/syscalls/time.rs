@@ -3,7 +3,7 @@
 use everett_expr::{Arena, BinaryOp, CompareOp, ExprId};
 use everett_vm::{Buffer, Value};
 
-use crate::capabilities::SYS_TIME;
+use crate::capabilities::{SYS_TIME, WAKE_ALARM};
 use crate::clock_rate::ClockRate;
 use crate::dispatch::SYSTEM_CALL_NS;
 use crate::errno::Errno;
@@ -70,7 +70,7 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let clock = call.int(0);
     let base = kernel.base_of_clock(clock)?;
     match base {
-        TimeBase::Host => {}
+        TimeBase::Host => kernel.check_alarm_clock(clock)?,
         TimeBase::Thread(_) => return Err(Errno::EINVAL.into()),
         TimeBase::Process(_) => return Err(Errno::EOPNOTSUPP.into()),
     }
@@ -162,14 +162,30 @@ fn settimeofday(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn clock_getres(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    /// `CLOCK_REALTIME_COARSE` and `CLOCK_MONOTONIC_COARSE` show the time of the last tick.
+    const COARSE: [i32; 2] = [5, 6];
+    const TICK_NS: u64 = 4_000_000;
     kernel.base_of_clock(call.int(0))?;
+    let resolution = match COARSE.contains(&call.int(0)) {
+        true => TICK_NS,
+        false => 1,
+    };
     if call.args[1] != 0 {
-        kernel.write_bytes(call.args[1], &timespec(1))?;
+        kernel.write_bytes(call.args[1], &timespec(resolution))?;
     }
     Ok(Value::ZERO)
 }
 
 impl Kernel<'_, '_> {
+    /// `EPERM` if the clock can wake up the machine (`CLOCK_REALTIME_ALARM`, `CLOCK_BOOTTIME_ALARM`)
+    /// and the process may not do that.
+    pub fn check_alarm_clock(&self, clock: i32) -> Result<(), Errno> {
+        match clock {
+            8 | 9 if !self.is_capable(WAKE_ALARM) => Err(Errno::EPERM),
+            _ => Ok(()),
+        }
+    }
+
     /// The time base of a clock. Negative ids are CPU-time clocks of a process or thread.
     pub fn base_of_clock(&self, clock: i32) -> Result<TimeBase, Errno> {
         const PROCESS: i32 = 2;

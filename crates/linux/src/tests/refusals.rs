@@ -55,7 +55,7 @@ fn calls_that_are_refused_or_ignored_are_told() {
         ("madvise", &[pages, 4096, 18], "madvise with advice 18"),
         ("madvise", &[pages, 4096, 102], "madvise with advice 102"),
         ("clone", &[0x4000_0011], "a namespace of clone"),
-        ("clone", &[0x1011], "CLONE_PIDFD"),
+        ("clone", &[0x1_1f00], "CLONE_PIDFD of a thread"),
         ("clone", &[0x411], "a process that shares its files"),
         ("setrlimit", &[2, little], "resource limit 2"),
         (

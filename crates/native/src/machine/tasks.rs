@@ -9,8 +9,30 @@ use everett_vm::BugKind;
 use super::{Call, NativeError, NativeMachine, NativeThread, call_numbers, loading};
 use crate::events::EventKind;
 use crate::sandbox;
-use crate::tracee::{Registers, kill_all_tracees};
+use crate::tracee::{Registers, Tracee, kill_all_tracees};
 use crate::zygote::string_list;
+
+/// The address at which a call stores the tid of the new process in its memory.
+fn child_tid_address(child: &Tracee, call: Call) -> Option<u64> {
+    const CHILD_SETTID: u64 = 0x100_0000;
+    /// Offset of the address in a `struct clone_args`, which starts with the flags.
+    const CHILD_TID_AT: u64 = 16;
+    let word = |at: u64| {
+        let mut bytes = [0; 8];
+        child
+            .peek(at, &mut bytes)
+            .then(|| u64::from_le_bytes(bytes))
+    };
+    let (flags, address) = match call.number {
+        call_numbers::CLONE => (call.args[0], call.args[3]),
+        call_numbers::CLONE3 => {
+            let [flags, address] = [0, CHILD_TID_AT].map(|offset| word(call.args[0] + offset));
+            (flags?, address?)
+        }
+        _ => return None,
+    };
+    (flags & CHILD_SETTID != 0).then_some(address)
+}
 
 impl NativeMachine<'_> {
     /// Creates the real thread or process of a task that the model has created.
@@ -71,9 +93,8 @@ impl NativeMachine<'_> {
             }
             self.shared_files
                 .inherit(&mut self.host, parent.pid, child.pid);
-            const CHILD_SETTID: u64 = 0x100_0000;
-            if call.number == call_numbers::CLONE && call.args[0] & CHILD_SETTID != 0 {
-                tracee.write(call.args[3], &child.tid.to_le_bytes());
+            if let Some(address) = child_tid_address(&tracee, call) {
+                tracee.write(address, &child.tid.to_le_bytes());
             }
         }
         let native = NativeThread {

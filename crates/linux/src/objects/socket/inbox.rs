@@ -51,6 +51,8 @@ pub struct ReceivedMessage {
     pub tos: u8,
     /// Wall-clock time at its arrival, if the socket asks for it.
     pub arrived_ns: Option<u64>,
+    /// It is the marked byte of a UNIX stream.
+    pub is_urgent: bool,
 }
 
 impl ReceivedMessage {
@@ -66,6 +68,7 @@ impl ReceivedMessage {
             ttl: crate::frames::USUAL_TTL,
             tos: 0,
             arrived_ns: None,
+            is_urgent: false,
         }
     }
 
@@ -131,6 +134,35 @@ impl Inbox {
             self.messages = None;
         }
         Some(first)
+    }
+
+    /// Makes the marked byte an ordinary one.
+    pub fn unmark(&mut self) {
+        let at = self.iter().position(|message| message.is_urgent);
+        if let (Some(at), Some(messages)) = (at, &mut self.messages) {
+            Arc::make_mut(messages)[at].is_urgent = false;
+        }
+    }
+
+    /// Removes the marked byte. Its message stays as a mark, and replaces an older one right before
+    /// it. Returns the descriptors that came with it.
+    pub fn take_marked(&mut self) -> Vec<DescriptionId> {
+        let Some(at) = self.iter().position(|message| message.is_urgent) else {
+            return Vec::new();
+        };
+        let Some(messages) = &mut self.messages else {
+            return Vec::new();
+        };
+        let messages = Arc::make_mut(messages);
+        let marked = &mut messages[at];
+        self.len -= marked.len();
+        marked.is_urgent = false;
+        marked.gone = marked.bytes.len();
+        let rights = std::mem::take(&mut marked.rights);
+        if at > 0 && messages[at - 1].len() == 0 {
+            messages.remove(at - 1);
+        }
+        rights
     }
 
     /// Consumes bytes of the first message, and removes it when none are left.

@@ -16,6 +16,7 @@ mod routes;
 mod stream;
 mod table_route;
 mod unix;
+mod unix_urgent;
 mod urgent;
 
 use everett_vm::Buffer;
@@ -35,7 +36,9 @@ pub use address::{AF_UNSPEC, Address, Domain, STORAGE_SIZE, family, unspecified}
 pub use inbox::{Credentials, Inbox, ReceivedMessage};
 pub use interfaces::{ETHERNET, LOOPBACK, NetworkInterface};
 pub use network::{Destination, Network};
-pub use options::{Options, SO_TIMESTAMP, SO_TIMESTAMPNS, has_missing_effect, level};
+pub use options::{
+    Options, SO_TIMESTAMP, SO_TIMESTAMPNS, capabilities_for, has_missing_effect, level,
+};
 pub use remote::Link;
 pub use urgent::Urgent;
 
@@ -226,6 +229,21 @@ impl Socket {
     /// Whether it listens.
     pub fn is_listening(&self) -> bool {
         matches!(self.state, SocketState::Listening { .. })
+    }
+
+    /// The state of a TCP connection (`TCP_ESTABLISHED` and so on).
+    pub fn tcp_state(&self) -> u8 {
+        match &self.state {
+            SocketState::Idle => 7,
+            SocketState::Listening { .. } => 10,
+            SocketState::Connecting { .. } => 2,
+            SocketState::Connected { .. } => match (self.end_sent, self.end_received) {
+                (false, false) => 1,
+                (true, false) => 5,
+                (false, true) => 8,
+                (true, true) => 9,
+            },
+        }
     }
 
     /// Whether the accept queue has space for one more connection.

@@ -7,6 +7,7 @@ use triomphe::Arc;
 
 use super::SocketType;
 use super::address::Domain;
+use crate::capabilities::{NET_ADMIN, NET_RAW};
 use crate::errno::Errno;
 
 /// Levels of socket options.
@@ -82,7 +83,7 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::SOCKET, 9, 0, AcceptedValues::Flag), // SO_KEEPALIVE
     (level::SOCKET, 10, 0, AcceptedValues::Flag), // SO_OOBINLINE
     (level::SOCKET, 11, 0, AcceptedValues::Flag), // SO_NO_CHECK
-    (level::SOCKET, 12, 0, AcceptedValues::Number(0, i32::MAX)), // SO_PRIORITY
+    (level::SOCKET, 12, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_PRIORITY
     (level::SOCKET, 29, 0, AcceptedValues::Flag), // SO_TIMESTAMP
     (level::SOCKET, 34, 0, AcceptedValues::Flag), // SO_PASSSEC
     (level::SOCKET, 35, 0, AcceptedValues::Flag), // SO_TIMESTAMPNS
@@ -115,6 +116,7 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::IPV6, 51, 0, AcceptedValues::Flag), // IPV6_RECVHOPLIMIT
     (level::IPV6, 66, 0, AcceptedValues::Flag), // IPV6_RECVTCLASS
     (level::IPV6, 67, 0, AcceptedValues::NumberOrDefault(0, 255)), // IPV6_TCLASS
+    (level::IPV6, 75, 0, AcceptedValues::Flag), // IPV6_TRANSPARENT
     (level::IPV6, 78, 0, AcceptedValues::Flag), // IPV6_FREEBIND
     (level::TCP, 1, 0, AcceptedValues::Flag), // TCP_NODELAY
     (level::TCP, 2, 536, AcceptedValues::Number(0, 32767)), // TCP_MAXSEG
@@ -160,6 +162,7 @@ const MISSED: &[(u32, u32)] = &[
     (level::IPV6, 25),   // IPV6_RECVERR
     (level::IPV6, 51),   // IPV6_RECVHOPLIMIT
     (level::IPV6, 66),   // IPV6_RECVTCLASS
+    (level::IPV6, 75),   // IPV6_TRANSPARENT
     (level::TCP, 7),     // TCP_SYNCNT
     (level::TCP, 9),     // TCP_DEFER_ACCEPT
     (level::TCP, 18),    // TCP_USER_TIMEOUT
@@ -176,6 +179,28 @@ pub fn has_missing_effect(level: u32, name: u32) -> bool {
 /// The type of service, which sets the priority.
 const IP_TOS: (u32, u32) = (level::IP, 1);
 const SO_PRIORITY: (u32, u32) = (level::SOCKET, 12);
+const SO_DEBUG: (u32, u32) = (level::SOCKET, 1);
+const SO_SNDBUFFORCE: (u32, u32) = (level::SOCKET, 32);
+const SO_RCVBUFFORCE: (u32, u32) = (level::SOCKET, 33);
+const SO_MARK: (u32, u32) = (level::SOCKET, 36);
+const IP_TRANSPARENT: (u32, u32) = (level::IP, 19);
+const IPV6_TRANSPARENT: (u32, u32) = (level::IPV6, 75);
+
+/// The capabilities of which a process needs one to set an option to this value, and the errno
+/// without them.
+pub fn capabilities_for(level: u32, name: u32, value: i32) -> Option<(&'static [u32], Errno)> {
+    /// Priorities that every user may set.
+    const PRIORITIES: std::ops::RangeInclusive<i32> = 0..=6;
+    const EITHER: &[u32] = &[NET_RAW, NET_ADMIN];
+    match (level, name) {
+        SO_DEBUG if value != 0 => Some((&[NET_ADMIN], Errno::EACCES)),
+        SO_PRIORITY if !PRIORITIES.contains(&value) => Some((EITHER, Errno::EPERM)),
+        SO_SNDBUFFORCE | SO_RCVBUFFORCE => Some((&[NET_ADMIN], Errno::EPERM)),
+        SO_MARK => Some((EITHER, Errno::EPERM)),
+        IP_TRANSPARENT | IPV6_TRANSPARENT if value != 0 => Some((EITHER, Errno::EPERM)),
+        _ => None,
+    }
+}
 
 /// Arrival times as `struct timeval` or `struct timespec`: at most one of them is on.
 pub const SO_TIMESTAMP: u32 = 29;

@@ -7,27 +7,28 @@ use super::{
     Address, Ancillary, ConnectReport, Credentials, Domain, Received, ReceivedMessage, Socket,
     SocketState, SocketType, message_flag,
 };
-use crate::bytes::join;
 use crate::errno::Errno;
-use crate::files::InodeKind;
+use crate::files::{InodeKind, WRITE};
 use crate::host::HostState;
 use crate::ids::{DescriptionId, InodeId, ObjectId};
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{Object, OpenObject, event};
+use crate::queue::slice;
 use crate::wait::WaitCondition;
 
 impl Kernel<'_, '_> {
-    /// The UNIX socket with a name, which must be of this type.
-    pub fn find_unix(&self, name: &Address, kind: SocketType) -> Result<ObjectId, Errno> {
+    /// The UNIX socket with a name, which must be of this type. The caller must have permission to
+    /// write to its file.
+    pub fn find_unix(&mut self, name: &Address, kind: SocketType) -> Result<ObjectId, Errno> {
         let found = match name {
             Address::Path(path) => {
-                let tree = &self.host.files.tree;
-                let process = self.process();
-                let inode = tree.lookup_within(process.root, process.cwd, path, true)?;
-                if !matches!(tree.get(inode).kind, InodeKind::Socket) {
+                let id = self.resolve(self.process().cwd, path, true)?;
+                let inode = self.host.files.tree.get(id);
+                self.fs_credentials().check(inode, WRITE)?;
+                if !matches!(inode.kind, InodeKind::Socket) {
                     return Err(Errno::ECONNREFUSED);
                 }
-                self.host.unix_socket_at(inode)
+                self.host.unix_socket_at(id)
             }
             // Abstract names are distinct for each socket type.
             Address::Abstract(_) => self.host.unix_socket_named(name, kind),
@@ -80,37 +81,46 @@ impl Kernel<'_, '_> {
         flags: u32,
     ) -> Result<Received, Stop> {
         let socket = self.socket_of(open)?;
-        if flags & message_flag::OUT_OF_BAND != 0 {
-            return Err(Errno::EINVAL.into());
-        }
         if !socket.is_connected() {
             return Err(Errno::EINVAL.into());
+        }
+        if flags & message_flag::OUT_OF_BAND != 0 {
+            return self.receive_marked(open, wanted, flags);
         }
         if wanted == 0 {
             return Ok(Received::end());
         }
+        let peek = flags & message_flag::PEEK != 0;
         if !socket.inbox.is_empty() {
-            let peek = flags & message_flag::PEEK != 0;
-            let received = if peek {
-                read_stream(&mut socket.clone(), wanted)
-            } else {
-                read_stream(socket, wanted)
+            let (received, lost) = match peek {
+                true => socket.clone().read_stream(wanted),
+                false => socket.read_stream(wanted),
             };
             let peer = socket.peer();
             if peek {
                 self.host.retain_all(&received.rights);
-            } else if let Some(peer) = peer {
-                self.host.announce(peer, event::WRITING);
+            } else {
+                self.host.release_all(&lost);
+                peer.inspect(|peer| self.host.announce(*peer, event::WRITING));
             }
-            return Ok(received);
+            if !received.bytes.is_empty() {
+                return Ok(received);
+            }
         }
+        let socket = self.socket_of(open)?;
         if let Some(error) = socket.take_error() {
             return Err(error.into());
         }
         if socket.read_shut {
             return Ok(Received::end());
         }
-        Err(self.wait_for_socket(open, event::IN, flags, "receive from a UNIX socket"))
+        let what = "receive from a UNIX socket";
+        if socket.inbox.is_empty() {
+            return Err(self.wait_for_socket(open, event::IN, flags, what));
+        }
+        // The queue has a mark only, which does not count for this call.
+        let condition = WaitCondition::StreamBytes(open.object);
+        Err(self.wait_until(open, condition, event::IN, flags, what))
     }
 
     /// Sends as many bytes as fit; ancillary data goes with the first byte.
@@ -121,7 +131,9 @@ impl Kernel<'_, '_> {
         ancillary: &Ancillary,
         flags: u32,
     ) -> Result<u64, Stop> {
-        if flags & message_flag::OUT_OF_BAND != 0 {
+        let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let is_urgent = flags & message_flag::OUT_OF_BAND != 0;
+        if is_urgent && wanted == 0 {
             return Err(Errno::EOPNOTSUPP.into());
         }
         let credentials = ancillary.credentials.unwrap_or(self.credentials());
@@ -146,7 +158,6 @@ impl Kernel<'_, '_> {
         let Some(peer) = self.host.socket(receiver) else {
             return Err(self.broken_pipe(flags));
         };
-        let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
         if wanted == 0 {
             return Ok(0);
         }
@@ -156,14 +167,25 @@ impl Kernel<'_, '_> {
         }
         let bytes = first_bytes(parts, wanted.min(room));
         let sent = bytes.len() as u64;
-        let message = ReceivedMessage {
-            from,
-            rights: ancillary.rights.clone(),
+        let message = |bytes: Buffer, rights: &[DescriptionId]| ReceivedMessage {
+            from: from.clone(),
+            rights: rights.to_vec(),
             credentials: Some(credentials),
             ..ReceivedMessage::plain(bytes)
         };
-        self.host.retain_all(&ancillary.rights);
-        self.host.deliver(receiver, message);
+        let rights = &ancillary.rights;
+        self.host.retain_all(rights);
+        // The last byte is the urgent one.
+        match (is_urgent && sent == wanted, sent) {
+            (false, _) => self.host.deliver(receiver, message(bytes, rights)),
+            (true, 1) => self.host.deliver_marked(receiver, message(bytes, rights)),
+            (true, _) => {
+                let before = slice(&bytes, 0, sent as usize - 1);
+                let last = slice(&bytes, sent as usize - 1, 1);
+                self.host.deliver(receiver, message(before, rights));
+                self.host.deliver_marked(receiver, message(last, &[]));
+            }
+        }
         Ok(sent)
     }
 
@@ -184,33 +206,6 @@ impl Kernel<'_, '_> {
         }
         pair
     }
-}
-
-/// Reads across messages, but not across different senders (if credentials are passed)
-/// and not beyond passed descriptors.
-fn read_stream(socket: &mut Socket, wanted: u64) -> Received {
-    let apart = socket.options.pass_credentials;
-    let mut received = Received::end();
-    let mut parts = Vec::new();
-    let mut left = wanted;
-    while let Some(first) = socket.inbox.first() {
-        if left == 0 || !received.rights.is_empty() {
-            break;
-        }
-        if received.from.is_some() && apart && received.credentials != first.credentials {
-            break;
-        }
-        received.credentials = first.credentials;
-        received.from = Some(first.from.clone());
-        received.rights = first.rights.clone();
-        let part = first.peek(0, left);
-        left -= part.len() as u64;
-        socket.inbox.consume(part.len() as u64);
-        parts.push(part);
-    }
-    received.bytes = join(parts);
-    received.full_len = received.bytes.len() as u64;
-    received
 }
 
 impl HostState {
@@ -283,7 +278,10 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
         return;
     };
     let mut rights = Vec::new();
-    let unread = !socket.inbox.is_empty();
+    let unread = match socket.kind {
+        SocketType::Stream => socket.inbox.len() > 0,
+        _ => !socket.inbox.is_empty(),
+    };
     while let Some(message) = socket.inbox.pop() {
         rights.extend(message.rights);
     }
@@ -383,6 +381,9 @@ pub fn unix_readiness(host: &HostState, socket: &Socket) -> u16 {
     }
     if !socket.inbox.is_empty() {
         events |= READ;
+    }
+    if socket.has_marked_message() {
+        events |= event::PRIORITY;
     }
     let writable = match peer {
         None => true,

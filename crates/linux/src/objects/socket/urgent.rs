@@ -21,7 +21,7 @@ pub struct Urgent {
 }
 
 impl Socket {
-    fn is_in_line(&self) -> bool {
+    pub(super) fn is_in_line(&self) -> bool {
         self.options.other(level::SOCKET, IN_LINE) == Some(1)
     }
 
@@ -33,12 +33,13 @@ impl Socket {
 
     /// Whether the next byte is the marked one (`SIOCATMARK`).
     pub fn is_at_mark(&self) -> bool {
-        self.urgent.is_some_and(|urgent| urgent.ahead == 0)
+        self.urgent.is_some_and(|urgent| urgent.ahead == 0) || self.is_at_marked_message()
     }
 
     /// Number of bytes that do not count as readable: the marked byte, if it is next.
     pub(super) fn skipped(&self) -> u64 {
-        u64::from(self.is_at_mark() && !self.is_in_line() && !self.inbox.is_empty())
+        let is_next = self.urgent.is_some_and(|urgent| urgent.ahead == 0);
+        u64::from(is_next && !self.is_in_line() && !self.inbox.is_empty())
     }
 
     /// Number of bytes that a read can return at once, as `FIONREAD` reports it.

@@ -93,7 +93,7 @@ pub(crate) fn decode_mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Ma
         let holder = descriptor.description.0;
         request.file = inode.map(|inode| (inode, holder, offset / PAGE_SIZE));
         if let Some(inode) = inode {
-            kernel.note_access(inode);
+            kernel.note_access(inode, description.flags);
         }
     }
     if let Some((_, name)) = IGNORED.iter().find(|(flag, _)| flags & flag != 0) {

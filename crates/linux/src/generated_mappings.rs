@@ -1,0 +1,198 @@
+//! Generates `/proc/PID/maps`, `smaps` and `auxv`, of an explored process from its memory and of a
+//! native one from the real process.
+
+use everett_ir::address::{FUNCTION_BASE, FUNCTION_STRIDE};
+use everett_vm::{BREAK_END, BREAK_START, Memory, ObjectKind};
+use std::fmt::Write;
+
+use crate::boot::AUXILIARY;
+use crate::bytes::Bytes;
+use crate::files::{About, Generated};
+use crate::guest::GuestMapping;
+use crate::kernel::{Kernel, Stop};
+
+const PAGE: u64 = 4096;
+
+impl Kernel<'_, '_> {
+    /// The contents of a generated file about the memory of the calling process; `None` if it is
+    /// another file.
+    pub(crate) fn generate_of_memory(&mut self, what: Generated) -> Result<Option<Bytes>, Stop> {
+        let Generated::Process(pid, about) = what else {
+            return Ok(None);
+        };
+        let is_of_memory = matches!(
+            about,
+            About::Mappings | About::DetailedMappings | About::Auxiliary
+        );
+        if !is_of_memory {
+            return Ok(None);
+        }
+        if pid != self.process().pid {
+            self.refuse("open", "the memory of another process in /proc");
+            return Ok(Some(Bytes::default()));
+        }
+        if about == About::Auxiliary {
+            return Ok(Some(Bytes::from_concrete(&self.auxiliary_vector()?)));
+        }
+        let name = String::from_utf8_lossy(&self.process().execution.name).into_owned();
+        let mappings = match &mut self.guest {
+            Some(guest) => guest.mappings(),
+            None => {
+                let code = self.vm.image.program().functions.len() as u64 * FUNCTION_STRIDE;
+                mappings_of(self.vm.memory, code, &name)
+            }
+        };
+        let text = mappings.iter().fold(String::new(), |mut text, mapping| {
+            push_mapping(&mut text, mapping);
+            if about == About::DetailedMappings {
+                push_details(&mut text, mapping);
+            }
+            text
+        });
+        Ok(Some(Bytes::from_concrete(text.as_bytes())))
+    }
+
+    /// The auxiliary vector, at the end of the block that the program was started with.
+    fn auxiliary_vector(&mut self) -> Result<Vec<u8>, Stop> {
+        if let Some(guest) = &mut self.guest {
+            return Ok(guest.auxiliary_vector());
+        }
+        let execution = &self.process().execution;
+        let argc = execution.args.len();
+        let words = 1 + argc + 1 + execution.env.len() + 1;
+        let size = 8 * (words + 2 * AUXILIARY) as u64;
+        let blocks: Vec<u64> = self
+            .vm
+            .memory
+            .live_objects(ObjectKind::Kernel)
+            .filter(|object| object.size == size)
+            .map(|object| object.start)
+            .collect();
+        for start in blocks {
+            if self.read_u64(start)? == argc as u64 {
+                return self.read_bytes(start + 8 * words as u64, 16 * AUXILIARY as u64);
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// The mappings that the objects of an explored process stand for. Every object has pages of its
+/// own, so stack and heap have one entry for each run of objects.
+fn mappings_of(memory: &Memory, code: u64, name: &str) -> Vec<GuestMapping> {
+    let mut mappings = vec![GuestMapping {
+        start: FUNCTION_BASE,
+        end: (FUNCTION_BASE + code.max(1)).next_multiple_of(PAGE),
+        rights: "r-xp".to_owned(),
+        offset: 0,
+        name: name.to_owned(),
+    }];
+    for (start, size) in memory.live_between(0, u64::MAX, 1) {
+        let Some(object) = memory.object_at(start, 1) else {
+            continue;
+        };
+        let is_break = (BREAK_START..BREAK_END).contains(&start);
+        let is_main = memory.stack_of(start).is_none_or(|stack| stack == 0);
+        let (rights, name) = match object.kind {
+            ObjectKind::Constant => ("r--p", name),
+            ObjectKind::Global => ("rw-p", name),
+            ObjectKind::Stack | ObjectKind::Arguments | ObjectKind::Kernel if is_main => {
+                ("rw-p", "[stack]")
+            }
+            ObjectKind::Heap => ("rw-p", "[heap]"),
+            ObjectKind::Mapping if is_break => ("rw-p", "[heap]"),
+            _ => ("rw-p", ""),
+        };
+        let rights = match memory.mapping_at(start) {
+            Some(mapping) => rights_of(&mapping),
+            None => rights.to_owned(),
+        };
+        let end = start.saturating_add(size).next_multiple_of(PAGE);
+        let start = start / PAGE * PAGE;
+        match mappings.last_mut() {
+            Some(last) if last.end >= start && last.name == name && last.rights == rights => {
+                last.end = last.end.max(end);
+            }
+            Some(last) if last.end >= end => {}
+            last => {
+                let start = last.map_or(start, |last| last.end.max(start));
+                mappings.push(GuestMapping {
+                    start,
+                    end,
+                    rights,
+                    offset: 0,
+                    name: name.to_owned(),
+                });
+            }
+        }
+    }
+    mappings
+}
+
+fn rights_of(mapping: &everett_vm::Mapping) -> String {
+    let bits = mapping.traits.protection.0;
+    let mut rights: String = [(1, 'r'), (2, 'w'), (4, 'x')]
+        .map(|(bit, letter)| if bits & bit != 0 { letter } else { '-' })
+        .iter()
+        .collect();
+    rights.push('p');
+    rights
+}
+
+fn push_mapping(text: &mut String, mapping: &GuestMapping) {
+    /// The column at which names start.
+    const NAME: usize = 73;
+    let GuestMapping {
+        start,
+        end,
+        rights,
+        offset,
+        name,
+    } = mapping;
+    let line = format!("{start:08x}-{end:08x} {rights} {offset:08x} 00:00 0 ");
+    let _ = match name.as_str() {
+        "" => writeln!(text, "{line}"),
+        name => writeln!(text, "{line:NAME$}{name}"),
+    };
+}
+
+/// What `smaps` has about a mapping: all its pages are in memory, and private.
+fn push_details(text: &mut String, mapping: &GuestMapping) {
+    let size = (mapping.end - mapping.start) / 1024;
+    let rows = [
+        ("Size", size),
+        ("KernelPageSize", PAGE / 1024),
+        ("MMUPageSize", PAGE / 1024),
+        ("Rss", size),
+        ("Pss", size),
+        ("Pss_Dirty", size),
+        ("Shared_Clean", 0),
+        ("Shared_Dirty", 0),
+        ("Private_Clean", 0),
+        ("Private_Dirty", size),
+        ("Referenced", size),
+        ("Anonymous", size),
+        ("KSM", 0),
+        ("LazyFree", 0),
+        ("AnonHugePages", 0),
+        ("ShmemPmdMapped", 0),
+        ("FilePmdMapped", 0),
+        ("Shared_Hugetlb", 0),
+        ("Private_Hugetlb", 0),
+        ("Swap", 0),
+        ("SwapPss", 0),
+        ("Locked", 0),
+    ];
+    for (name, value) in rows {
+        let _ = writeln!(text, "{:<16}{value:8} kB", format!("{name}:"));
+    }
+    let _ = writeln!(text, "THPeligible:    {:8}", 0);
+    let letters = [('r', "rd"), ('w', "wr"), ('x', "ex")];
+    let mut flags: Vec<&str> = letters
+        .into_iter()
+        .filter(|(letter, _)| mapping.rights.contains(*letter))
+        .map(|(_, flag)| flag)
+        .collect();
+    flags.extend(["mr", "mw", "me"]);
+    let _ = writeln!(text, "VmFlags: {} ", flags.join(" "));
+}

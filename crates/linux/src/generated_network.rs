@@ -1,0 +1,227 @@
+//! Generates the files in `/proc/net` that list interfaces and sockets.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::files::{SocketList, Target};
+use crate::host::HostState;
+use crate::ids::ObjectId;
+use crate::objects::socket::{Address, Domain, Socket, SocketState, unspecified};
+
+/// The titles of `/proc/net/dev`.
+const INTERFACES: &str = "Inter-|   Receive                                                \
+|  Transmit\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets \
+errs drop fifo colls carrier compressed\n";
+
+/// Lines of sockets of IPv4 are padded to this width.
+const TCP_WIDTH: usize = 149;
+const UDP_WIDTH: usize = 127;
+
+impl HostState {
+    /// `/proc/net/dev`: the interfaces, whose traffic is not counted.
+    pub(crate) fn interfaces_text(&self) -> String {
+        let mut text = INTERFACES.to_owned();
+        for interface in self.network.interfaces() {
+            let _ = writeln!(
+                text,
+                "{:>6}: {:7} {:7} {:4} {:4} {:4} {:5} {:10} {:9} {:8} {:7} {:4} {:4} {:4} {:5} {:7} \
+                 {:10}",
+                interface.name, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+            );
+        }
+        text
+    }
+
+    /// The sockets of a kind, as the file in `/proc/net` lists them.
+    pub(crate) fn sockets_text(&self, list: SocketList) -> Vec<u8> {
+        match list {
+            SocketList::Tcp(domain) => self.tcp_text(domain).into_bytes(),
+            SocketList::Udp(domain) => self.udp_text(domain).into_bytes(),
+            SocketList::Unix => self.unix_text(),
+        }
+    }
+
+    fn tcp_text(&self, domain: Domain) -> String {
+        let mut text = title(domain, "  sl", "", TCP_WIDTH);
+        // Listening sockets come first.
+        let mut all: Vec<_> = self
+            .sockets()
+            .filter(|(_, socket)| socket.is_tcp() && socket.domain == domain)
+            .filter(|(_, socket)| socket.state != SocketState::Idle)
+            .collect();
+        all.sort_by_key(|(_, socket)| !socket.is_listening());
+        let pending = self.pending_connections();
+        for (number, (id, socket)) in all.into_iter().enumerate() {
+            let received = match &socket.state {
+                SocketState::Listening { pending, .. } => pending.len() as u64,
+                _ => socket.inbox.len(),
+            };
+            let owner = (!pending.contains(&id)).then_some(id);
+            let timing = match socket.is_listening() {
+                true => "100 0 0 10 0",
+                false => "20 4 30 10 -1",
+            };
+            let columns = Columns {
+                number: format!("{number:4}"),
+                state: socket.tcp_state(),
+                sent: self.bytes_in_flight(id),
+                received,
+                owner: self.owner_of(socket, owner),
+                references: 1,
+                rest: timing,
+            };
+            push_row(&mut text, socket, &columns, TCP_WIDTH);
+        }
+        text
+    }
+
+    fn udp_text(&self, domain: Domain) -> String {
+        const CONNECTED: u8 = 1;
+        const UNCONNECTED: u8 = 7;
+        let mut text = title(domain, "   sl", " ref pointer drops", UDP_WIDTH);
+        let all = self.sockets().filter(|(_, socket)| {
+            let is_bound = socket.local.internet().is_some_and(|own| own.port() != 0);
+            socket.is_udp() && socket.domain == domain && is_bound
+        });
+        for (number, (id, socket)) in all.enumerate() {
+            let columns = Columns {
+                number: format!("{number:5}"),
+                state: match socket.is_connected() {
+                    true => CONNECTED,
+                    false => UNCONNECTED,
+                },
+                sent: 0,
+                received: socket.inbox.len(),
+                owner: self.owner_of(socket, Some(id)),
+                references: 2,
+                rest: "0",
+            };
+            push_row(&mut text, socket, &columns, UDP_WIDTH);
+        }
+        text
+    }
+
+    fn unix_text(&self) -> Vec<u8> {
+        const LISTENS: u32 = 0x1_0000;
+        let mut text = b"Num       RefCount Protocol Flags    Type St Inode Path\n".to_vec();
+        let pending = self.pending_connections();
+        let all = self.sockets();
+        for (id, socket) in all.filter(|(_, socket)| socket.domain == Domain::Unix) {
+            let flags = if socket.is_listening() { LISTENS } else { 0 };
+            let (references, state) = match socket.is_connected() {
+                true => (3, 3),
+                false => (2, 1),
+            };
+            let owner = (!pending.contains(&id)).then_some(id);
+            let line = format!(
+                "{:016x}: {references:08X} {:08X} {flags:08X} {:04X} {state:02X} {:5}",
+                0,
+                0,
+                socket.kind.number(),
+                self.owner_of(socket, owner).1,
+            );
+            text.extend_from_slice(line.as_bytes());
+            match &socket.local {
+                Address::Path(path) => text.extend([b" ", path.as_slice()].concat()),
+                Address::Abstract(name) => {
+                    text.extend_from_slice(b" @");
+                    let shown = name
+                        .iter()
+                        .map(|byte| if *byte == 0 { b'@' } else { *byte });
+                    text.extend(shown);
+                }
+                _ => {}
+            }
+            text.push(b'\n');
+        }
+        text
+    }
+
+    /// Connections that no call of `accept` has returned yet: they have no inode.
+    fn pending_connections(&self) -> BTreeSet<ObjectId> {
+        let all = self
+            .sockets()
+            .filter_map(|(_, socket)| match &socket.state {
+                SocketState::Listening { pending, .. } => Some(pending.iter().copied()),
+                _ => None,
+            });
+        all.flatten().collect()
+    }
+
+    /// User id and inode number of a socket.
+    fn owner_of(&self, socket: &Socket, id: Option<ObjectId>) -> (u32, u64) {
+        match id {
+            Some(id) => (socket.owner.uid, self.status(Target::Object(id)).inode),
+            None => (0, 0),
+        }
+    }
+}
+
+/// What a line about a socket has besides its addresses.
+struct Columns {
+    number: String,
+    state: u8,
+    sent: u64,
+    received: u64,
+    owner: (u32, u64),
+    references: u32,
+    rest: &'static str,
+}
+
+fn title(domain: Domain, first: &str, last: &str, width: usize) -> String {
+    const COLUMNS: &str = "st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode";
+    match domain {
+        Domain::Inet6 => format!(
+            "  sl  local_address                         remote_address                        \
+             {COLUMNS}{last}\n"
+        ),
+        _ => {
+            let text = format!("{first}  local_address rem_address   {COLUMNS}{last}");
+            format!("{text:width$}\n")
+        }
+    }
+}
+
+fn push_row(text: &mut String, socket: &Socket, columns: &Columns, width: usize) {
+    let any = SocketAddr::new(unspecified(socket.domain), 0);
+    let [local, remote] =
+        [&socket.local, &socket.remote].map(|one| address(one.internet().unwrap_or(any), socket));
+    let (uid, inode) = columns.owner;
+    let Columns {
+        number,
+        state,
+        sent,
+        received,
+        references,
+        rest,
+        ..
+    } = columns;
+    let row = format!(
+        "{number}: {local} {remote} {state:02X} {sent:08X}:{received:08X} {:02X}:{:08X} {:08X} \
+         {uid:5} {:8} {inode} {references} {:016x} {rest}",
+        0, 0, 0, 0, 0,
+    );
+    let _ = match socket.domain {
+        Domain::Inet6 => writeln!(text, "{row}"),
+        _ => writeln!(text, "{row:width$}"),
+    };
+}
+
+/// An address in hexadecimal: words in the byte order of the processor, and the port.
+fn address(address: SocketAddr, socket: &Socket) -> String {
+    let octets = match (address.ip(), socket.domain) {
+        (IpAddr::V4(ip), Domain::Inet6) => ip.to_ipv6_mapped().octets().to_vec(),
+        (IpAddr::V4(ip), _) => ip.octets().to_vec(),
+        (IpAddr::V6(ip), _) => ip.octets().to_vec(),
+    };
+    let mut text = String::new();
+    for word in octets.chunks_exact(4) {
+        let word = word
+            .first_chunk()
+            .map_or(0, |word| u32::from_le_bytes(*word));
+        let _ = write!(text, "{word:08X}");
+    }
+    let _ = write!(text, ":{:04X}", address.port());
+    text
+}
