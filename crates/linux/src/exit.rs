@@ -12,7 +12,7 @@ use crate::process::{Break, ExitState, ExitStatus, ProcessState, RunState, TaskS
 use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal};
 
 /// The pid of init, which adopts orphans. It is not modelled as a process.
-const INIT: u32 = 1;
+pub(crate) const INIT: u32 = 1;
 
 impl Kernel<'_, '_> {
     /// How a thread or process ends when the thread's first function returns.

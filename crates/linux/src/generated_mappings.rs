@@ -2,7 +2,7 @@
 //! native one from the real process.
 
 use everett_ir::address::{FUNCTION_BASE, FUNCTION_STRIDE};
-use everett_vm::{BREAK_END, BREAK_START, Memory, ObjectKind};
+use everett_vm::{BREAK_END, BREAK_START, Backing, Memory, ObjectKind};
 use std::fmt::Write;
 
 use crate::boot::AUXILIARY;
@@ -79,54 +79,47 @@ impl Kernel<'_, '_> {
 
 /// The mappings that the objects of an explored process stand for. Every object has pages of its
 /// own, so stack and heap have one entry for each run of objects.
-fn mappings_of(memory: &Memory, code: u64, name: &str) -> Vec<GuestMapping> {
-    let mut mappings = vec![GuestMapping {
-        start: FUNCTION_BASE,
-        end: (FUNCTION_BASE + code.max(1)).next_multiple_of(PAGE),
-        rights: "r-xp".to_owned(),
+fn mappings_of(memory: &Memory, code: u64, program: &str) -> Vec<GuestMapping> {
+    let entry = |start: u64, size: u64, rights: &str, name: &str| GuestMapping {
+        start: start / PAGE * PAGE,
+        end: start.saturating_add(size).next_multiple_of(PAGE),
+        rights: rights.to_owned(),
         offset: 0,
         name: name.to_owned(),
-    }];
+    };
+    let mut all = vec![entry(FUNCTION_BASE, code.max(1), "r-xp", program)];
     for (start, size) in memory.live_between(0, u64::MAX, 1) {
-        let Some(object) = memory.object_at(start, 1) else {
-            continue;
-        };
-        let is_break = (BREAK_START..BREAK_END).contains(&start);
         let is_main = memory.stack_of(start).is_none_or(|stack| stack == 0);
-        let (rights, name) = match object.kind {
-            ObjectKind::Constant => ("r--p", name),
-            ObjectKind::Global => ("rw-p", name),
-            ObjectKind::Stack | ObjectKind::Arguments | ObjectKind::Kernel if is_main => {
+        let kind = memory.object_at(start, 1).map(|object| object.kind);
+        let (rights, name) = match kind {
+            None | Some(ObjectKind::Mapping) => continue,
+            Some(ObjectKind::Constant) => ("r--p", program),
+            Some(ObjectKind::Global) => ("rw-p", program),
+            Some(ObjectKind::Heap) => ("rw-p", "[heap]"),
+            Some(ObjectKind::Stack | ObjectKind::Arguments | ObjectKind::Kernel) if is_main => {
                 ("rw-p", "[stack]")
             }
-            ObjectKind::Heap => ("rw-p", "[heap]"),
-            ObjectKind::Mapping if is_break => ("rw-p", "[heap]"),
-            _ => ("rw-p", ""),
+            Some(_) => ("rw-p", ""),
         };
-        let rights = match memory.mapping_at(start) {
-            Some(mapping) => rights_of(&mapping),
-            None => rights.to_owned(),
-        };
-        let end = start.saturating_add(size).next_multiple_of(PAGE);
-        let start = start / PAGE * PAGE;
-        match mappings.last_mut() {
-            Some(last) if last.end >= start && last.name == name && last.rights == rights => {
-                last.end = last.end.max(end);
-            }
-            Some(last) if last.end >= end => {}
-            last => {
-                let start = last.map_or(start, |last| last.end.max(start));
-                mappings.push(GuestMapping {
-                    start,
-                    end,
-                    rights,
-                    offset: 0,
-                    name: name.to_owned(),
-                });
-            }
+        all.push(entry(start, size, rights, name));
+    }
+    for object in memory.live_objects(ObjectKind::Mapping) {
+        let runs = memory.mappings_in(object.start, object.size);
+        for run in runs.unwrap_or_default() {
+            let is_break = (BREAK_START..BREAK_END).contains(&run.start);
+            let name = if is_break { "[heap]" } else { "" };
+            all.push(entry(run.start, run.size, &rights_of(&run), name));
         }
     }
-    mappings
+    all.sort_by_key(|mapping| mapping.start);
+    all.dedup_by(|next, last| {
+        let joins = last.end == next.start && last.name == next.name && last.rights == next.rights;
+        if joins {
+            last.end = next.end;
+        }
+        joins
+    });
+    all
 }
 
 fn rights_of(mapping: &everett_vm::Mapping) -> String {
@@ -135,7 +128,10 @@ fn rights_of(mapping: &everett_vm::Mapping) -> String {
         .map(|(bit, letter)| if bits & bit != 0 { letter } else { '-' })
         .iter()
         .collect();
-    rights.push('p');
+    rights.push(match mapping.traits.backing {
+        Backing::Shared { .. } => 's',
+        _ => 'p',
+    });
     rights
 }
 

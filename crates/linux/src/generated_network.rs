@@ -55,7 +55,8 @@ impl HostState {
         for (number, (id, socket)) in all.into_iter().enumerate() {
             let received = match &socket.state {
                 SocketState::Listening { pending, .. } => pending.len() as u64,
-                _ => socket.inbox.len(),
+                // The end of the stream counts as a byte.
+                _ => socket.inbox.len() + u64::from(socket.end_received),
             };
             let owner = (!pending.contains(&id)).then_some(id);
             let timing = match socket.is_listening() {

@@ -40,6 +40,8 @@ pub struct MessageQueue {
     pub mode: u32,
     /// Owner's user id.
     pub uid: u32,
+    /// Group id.
+    pub gid: u32,
     /// Number of open file descriptions.
     pub open: u32,
     /// The queue has a name.

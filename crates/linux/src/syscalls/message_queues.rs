@@ -3,6 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
+use crate::capabilities::SYS_RESOURCE;
 use crate::errno::Errno;
 use crate::files::{Description, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
@@ -53,7 +54,7 @@ pub const ROWS: &[Row] = &[
 
 const DEFAULT_MOST: u64 = 10;
 const DEFAULT_LARGEST: u64 = 8192;
-/// The limit for root.
+/// The limit with `CAP_SYS_RESOURCE`.
 const MAX: u64 = 65536;
 const LARGEST: u64 = 16 << 20;
 const MAX_PRIORITIES: u64 = 32768;
@@ -93,9 +94,9 @@ fn mq_unlink(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let name = queue_name(kernel, call.args[0])?;
     let id = *kernel.host.ipc.names.get(&name).ok_or(Errno::ENOENT)?;
     let owner = queue(kernel.host, id).map(|queue| queue.uid);
-    let uid = kernel.process().uid[1];
-    if uid != 0 && owner != Some(uid) {
-        return Err(Errno::EACCES.into());
+    let who = kernel.fs_credentials();
+    if !who.is_root() && owner != Some(who.uid) {
+        return Err(Errno::EPERM.into());
     }
     Arc::make_mut(&mut kernel.host.ipc).names.remove(&name);
     if let Some(queue) = queue_mut(kernel.host, id) {
@@ -253,14 +254,18 @@ impl Kernel<'_, '_> {
         let Some(queue) = queue(self.host, id) else {
             return Err(Errno::ENOENT);
         };
-        let uid = self.process().uid[1];
+        let who = self.fs_credentials();
         let wanted = match flags & 3 {
             0 => 0o4,
             OpenFlags::WRITE_ONLY => 0o2,
             _ => 0o6,
         };
-        let shift = if uid == queue.uid { 6 } else { 0 };
-        if uid == 0 || queue.mode >> shift & wanted == wanted {
+        let shift = match () {
+            () if who.uid == queue.uid => 6,
+            () if who.is_in(queue.gid) => 3,
+            () => 0,
+        };
+        if who.is_root() || queue.mode >> shift & wanted == wanted {
             Ok(())
         } else {
             Err(Errno::EACCES)
@@ -272,8 +277,7 @@ impl Kernel<'_, '_> {
         if call.args[3] != 0 {
             most = self.read_u64(call.args[3].wrapping_add(8))?;
             largest = self.read_u64(call.args[3].wrapping_add(16))?;
-            let is_root = self.process().uid[1] == 0;
-            let limits = match is_root {
+            let limits = match self.is_capable(SYS_RESOURCE) {
                 true => (MAX, LARGEST),
                 false => (DEFAULT_MOST, DEFAULT_LARGEST),
             };
@@ -288,6 +292,7 @@ impl Kernel<'_, '_> {
             largest,
             mode: call.args[2] as u32 & 0o777 & !self.process().umask,
             uid: self.process().uid[1],
+            gid: self.process().gid[1],
             open: 0,
             named: true,
             registration: None,

@@ -20,7 +20,10 @@ pub const ROWS: &[Row] = &[
         &[Errno::EAGAIN, Errno::ENOMEM],
         clone,
     )
-    .without("namespaces; processes that share files, or memory beyond CLONE_VFORK, without being threads"),
+    .without(
+        "namespaces; pidfds of threads; processes that share files, or memory beyond CLONE_VFORK, \
+         without being threads",
+    ),
     Row::new(
         "clone3",
         435,

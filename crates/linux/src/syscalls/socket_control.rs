@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use super::sockets::OpenSocket;
 use super::time::SECOND;
+use crate::capabilities::{SETGID, SETUID, SYS_ADMIN};
 use crate::errno::Errno;
+use crate::exit::INIT;
 use crate::files::Descriptor;
 use crate::ids::DescriptionId;
 use crate::kernel::{Kernel, Stop};
@@ -117,12 +119,13 @@ impl Kernel<'_, '_> {
             }
             (CREDENTIALS, [pid, uid, gid]) if data.len() == 12 => {
                 let own = self.process();
-                let may = own.uid[1] == 0
-                    || (*pid == own.pid && own.uid.contains(uid) && own.gid.contains(gid));
+                let may = (*pid == own.pid || self.is_capable(SYS_ADMIN))
+                    && (own.uid.contains(uid) || self.is_capable(SETUID))
+                    && (own.gid.contains(gid) || self.is_capable(SETGID));
                 if !may {
                     return Err(Errno::EPERM.into());
                 }
-                if self.host.process_by_pid(*pid).is_none() {
+                if *pid != INIT && self.host.process_by_pid(*pid).is_none() {
                     return Err(Errno::ESRCH.into());
                 }
                 ancillary.credentials = Some(Credentials {

@@ -73,6 +73,16 @@ int main(void) {
   int null = open("/dev/null", O_RDWR), folder = open("/tmp", O_RDONLY | O_DIRECTORY);
   SHOW(control(EPOLL_CTL_ADD, null, EPOLLIN, 0));
   SHOW(control(EPOLL_CTL_ADD, folder, EPOLLIN, 0));
+  // Files are always ready, so they cannot be watched; a path is no open file.
+  int file = open("/tmp/everett-epoll-level", O_CREAT | O_RDWR, 0600), path = open("/tmp", O_PATH);
+  for (int command = EPOLL_CTL_ADD; command <= EPOLL_CTL_MOD; command++) {
+    SHOW(control(command, file, EPOLLIN, 0));
+    SHOW(control(command, path, EPOLLIN, 0));
+  }
+  SHOW(control(77, file, EPOLLIN, 0));
+  SHOW(epoll_ctl(set, EPOLL_CTL_DEL, file, NULL));
+  SHOW(epoll_ctl(path, EPOLL_CTL_ADD, c[0], &(struct epoll_event){.events = EPOLLIN}));
+  SHOW(epoll_ctl(file, EPOLL_CTL_ADD, c[0], &(struct epoll_event){.events = EPOLLIN}));
   struct epoll_event events[2];
   SHOW(epoll_wait(set, events, 0, 0));
   SHOW(epoll_wait(set, events, -1, 0));

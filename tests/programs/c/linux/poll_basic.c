@@ -99,6 +99,9 @@ int main(void) {
   sigprocmask(SIG_SETMASK, &old, NULL);
   SHOW(handled);
   SHOW(ppoll(&later, 1, &bad, NULL));
+  struct pollfd path = {open("/tmp", O_PATH), POLLIN | POLLOUT, 0};
+  SHOW(poll(&path, 1, 0));
+  SHOW(path.revents);
   SHOW(syscall(SYS_ppoll, &later, 1, NULL, &old, 4));
   return 0;
 }

@@ -3,6 +3,7 @@
 #include "files.h"
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <mqueue.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -134,6 +135,38 @@ static void options(void) {
   SEE(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "none", 5));
 }
 
+static void queues(void) {
+  SEE(mq_open("/everett-others", O_RDONLY));
+  SEE(mq_open("/everett-group", O_RDONLY));
+  SEE(mq_open("/everett-group", O_RDWR));
+  SEE(syscall(SYS_mq_unlink, "everett-others"));
+  SEE(mq_open("/everett-large", O_CREAT | O_RDWR, 0600, &(struct mq_attr){.mq_maxmsg = 20, .mq_msgsize = 8}));
+}
+
+// Credentials of another process or user in a message.
+static int claim(pid_t pid, uid_t uid, gid_t gid) {
+  int pair[2];
+  socketpair(AF_UNIX, SOCK_DGRAM, 0, pair);
+  union {
+    char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    struct cmsghdr header;
+  } control = {.header = {CMSG_LEN(sizeof(struct ucred)), SOL_SOCKET, SCM_CREDENTIALS}};
+  memcpy(CMSG_DATA(&control.header), &(struct ucred){pid, uid, gid}, sizeof(struct ucred));
+  struct iovec part = {"x", 1};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  int result = sendmsg(pair[0], &message, 0), error = errno;
+  close(pair[0]), close(pair[1]);
+  errno = error;
+  return result;
+}
+
+static void claims(void) {
+  SEE(claim(getpid(), getuid(), getgid()));
+  SEE(claim(getppid(), getuid(), getgid()));
+  SEE(claim(getpid(), 5, getgid()));
+  SEE(claim(getpid(), getuid(), 5));
+}
+
 static void others(void) {
   int pipes[2];
   pipe(pipes);
@@ -167,6 +200,12 @@ int main(void) {
   chmod("closed", 0700);
   made(SOCK_STREAM, "mine", 0200);
   chown("mine", 1000, 1000);
+  mq_unlink("/everett-others");
+  mq_unlink("/everett-group");
+  mq_open("/everett-others", O_CREAT | O_RDWR, 0600, 0);
+  setegid(1000);
+  mq_open("/everett-group", O_CREAT | O_RDWR, 0640, 0);
+  setegid(0);
   fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
@@ -176,6 +215,8 @@ int main(void) {
     paths();
     access_times();
     options();
+    queues();
+    claims();
     others();
     fflush(stdout);
     _exit(0);
@@ -185,5 +226,8 @@ int main(void) {
   paths();
   access_times();
   options();
+  claims();
+  mq_unlink("/everett-others");
+  mq_unlink("/everett-group");
   return 0;
 }

@@ -71,6 +71,21 @@ static void all_at_once(void) {
   shutdown(pair[0], SHUT_WR);
   tell_bytes("until the end", pair[1], 25, MSG_WAITALL);
   close(pair[0]), close(pair[1]);
+  // A call that does not wait returns what there is.
+  for (int kind = 0; kind < 2; kind++) {
+    if (kind == 0) tcp_pair(pair);
+    else socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+    tell_bytes("nothing there", pair[1], 25, MSG_WAITALL | MSG_DONTWAIT);
+    send(pair[0], "some", 4, 0);
+    events_of(pair[1], POLLIN);
+    tell_bytes("what there is", pair[1], 25, MSG_WAITALL | MSG_DONTWAIT);
+    nonblocking(pair[1]);
+    send(pair[0], "more", 4, 0);
+    events_of(pair[1], POLLIN);
+    tell_bytes("what there is", pair[1], 25, MSG_WAITALL);
+    tell_bytes("nothing is left", pair[1], 25, MSG_WAITALL);
+    close(pair[0]), close(pair[1]);
+  }
 }
 
 static void timeouts(void) {

@@ -4,6 +4,7 @@ use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;
 
 use super::{IPC_64, NO_WAIT, READ, REMOVE, SET, STATUS, WRITE, longs, set_permissions};
+use crate::capabilities::SYS_RESOURCE;
 use crate::errno::Errno;
 use crate::ipc::{IpcWait, SysvMessage, SysvQueue};
 use crate::kernel::{Answer, Kernel};
@@ -145,8 +146,7 @@ pub(super) fn msgctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             let new = kernel.read_permissions(address)?;
             let capacity = kernel.read_u64(address.wrapping_add(CAPACITY_OFFSET))?;
             kernel.owns(&queue.permissions)?;
-            let is_root = kernel.process().uid[1] == 0;
-            if capacity > CAPACITY && !is_root {
+            if capacity > CAPACITY && !kernel.is_capable(SYS_RESOURCE) {
                 return Err(Errno::EPERM.into());
             }
             let now = kernel.host.wall_seconds();
