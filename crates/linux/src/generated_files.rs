@@ -4,10 +4,9 @@ use everett_vm::{Buffer, Memory};
 use std::fmt::Write;
 
 use crate::bytes::Bytes;
-use crate::files::{About, Generated, OpenFlags, Target};
+use crate::files::{About, Generated};
 use crate::host::HostState;
 use crate::limits::{Limits, MAX_DESCRIPTORS, UNLIMITED};
-use crate::objects::Object;
 use crate::process::{ExitState, ProcessState, RunState};
 use crate::signals::IGNORE;
 use crate::timers::TimeBase;
@@ -75,43 +74,6 @@ impl HostState {
             About::Status => self.status_text(process, size),
         };
         Bytes::from_concrete(text.as_bytes())
-    }
-
-    /// `fdinfo`: the offset, flags and file behind a descriptor, and what is particular to its kind.
-    fn descriptor_text(&self, pid: u32, fd: i32) -> String {
-        const MOUNT: u32 = 21;
-        let process = self.process_by_pid(pid);
-        let Some(descriptor) = process.and_then(|process| process.descriptors.get(fd).ok()) else {
-            return String::new();
-        };
-        let Some(open) = self.files.description(descriptor.description) else {
-            return String::new();
-        };
-        let mut flags = open.flags.0 & !OpenFlags::CLOSE_ON_EXEC;
-        if descriptor.close_on_exec {
-            flags |= OpenFlags::CLOSE_ON_EXEC;
-        }
-        let mut text = format!(
-            "pos:\t{}\nflags:\t0{flags:o}\nmnt_id:\t{MOUNT}\nino:\t{}\n",
-            open.offset,
-            self.status(open.target).inode
-        );
-        let object = match open.target {
-            Target::Object(id) => self.objects.get(id.0),
-            _ => None,
-        };
-        let _ = match object {
-            Some(Object::Process(pid)) => {
-                let lives = self
-                    .process_by_pid(*pid)
-                    .is_some_and(|process| !matches!(process.exit_state, ExitState::Reaped));
-                let shown = if lives { i64::from(*pid) } else { -1 };
-                writeln!(text, "Pid:\t{shown}\nNSpid:\t{shown}")
-            }
-            Some(Object::Signals(mask)) => writeln!(text, "sigmask:\t{mask:016x}"),
-            _ => Ok(()),
-        };
-        text
     }
 
     fn name_of(&self, pid: u32) -> String {

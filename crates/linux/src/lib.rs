@@ -37,6 +37,7 @@ mod faults;
 mod file_mappings;
 mod files;
 mod frames;
+mod generated_descriptors;
 mod generated_files;
 mod generated_mappings;
 mod generated_network;

@@ -75,6 +75,11 @@ pub struct Epoll {
 }
 
 impl Epoll {
+    /// All watches.
+    pub fn watches(&self) -> impl Iterator<Item = (&WatchKey, &EpollWatch)> {
+        self.watches.iter()
+    }
+
     /// The watch with this key.
     pub fn watch(&self, key: WatchKey) -> Option<&EpollWatch> {
         self.watches.get(&key)

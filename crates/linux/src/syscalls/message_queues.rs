@@ -171,7 +171,7 @@ fn mq_notify(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let wanted = match call.args[1] {
         0 => None,
         address => {
-            let value = kernel.read_u64(address)?;
+            let value = kernel.read_cookie(address)?;
             let bytes = kernel.read_bytes(address.wrapping_add(8), 8)?;
             let field = |at: usize| {
                 u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])

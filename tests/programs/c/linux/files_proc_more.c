@@ -6,10 +6,12 @@
 #include <poll.h>
 #include <stddef.h>
 #include <sys/auxv.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 
 static char text[1 << 20];
@@ -134,15 +136,23 @@ static void descriptors(void) {
   pid_t child = fork();
   if (child == 0) _exit(0);
   int process = syscall(434, child, 0);
-  int all[] = {file, copy, signals};
-  for (int i = 0; i < 3; i++) {
+  int counter = eventfd(17, EFD_SEMAPHORE), timer = timerfd_create(CLOCK_MONOTONIC, 0), watch = epoll_create1(0);
+  timerfd_settime(timer, 0, &(struct itimerspec){{1, 2}, {0, 0}}, 0);
+  epoll_ctl(watch, EPOLL_CTL_ADD, counter, &(struct epoll_event){.events = EPOLLIN | EPOLLET, .data.u64 = 0x1234});
+  int all[] = {file, copy, signals, counter, timer, watch};
+  for (int i = 0; i < 6; i++) {
     char path[64], *line, *rest = text;
     struct stat status;
     fstat(all[i], &status);
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", all[i]);
     slurp(path);
     while ((line = strtok_r(rest, "\n", &rest))) {
-      if (!strncmp(line, "mnt_id", 6)) continue;
+      if (!strncmp(line, "mnt_id", 6) || !strncmp(line, "eventfd-id", 10)) continue;
+      if (!strncmp(line, "tfd:", 4)) {
+        printf("watched %d, ", atoi(line + 4) == counter);
+        line[strcspn(line, "i")] = 0;
+        line += strcspn(line, "e");
+      }
       if (!strncmp(line, "ino:", 4)) printf("inode %d\n", strtoul(line + 5, 0, 10) == status.st_ino);
       else printf("%s\n", line);
     }
