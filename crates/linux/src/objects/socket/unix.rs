@@ -279,7 +279,7 @@ pub fn close_unix(host: &mut HostState, id: ObjectId, accepted: bool) {
     };
     let mut rights = Vec::new();
     let unread = match socket.kind {
-        SocketType::Stream => socket.inbox.len() > 0,
+        SocketType::Stream => socket.inbox.iter().any(|message| message.len() > 0),
         _ => !socket.inbox.is_empty(),
     };
     while let Some(message) = socket.inbox.pop() {
