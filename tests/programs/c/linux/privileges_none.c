@@ -33,10 +33,13 @@ static int option(int domain, int type, int level, int name, int value) {
 }
 
 static int bind_to(int domain, int type, int port) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  struct sockaddr_in6 address6 = {.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+  struct sockaddr_in6 address6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address6.sin6_addr = (struct in6_addr)IN6ADDR_LOOPBACK_INIT;
   int fd = socket(domain, type, 0), error;
-  int result = domain == AF_INET ? bind(fd, (void *)&address, sizeof address) : bind(fd, (void *)&address6, sizeof address6);
+  int result = domain == AF_INET ? bind(fd, (void *)&address, sizeof address)
+                                 : bind(fd, (void *)&address6, sizeof address6);
   error = errno;
   close(fd);
   errno = error;
@@ -59,7 +62,8 @@ static int connect_to(int type, const char *name) {
 
 static int send_to(const char *name) {
   struct sockaddr_un address = named(name);
-  int fd = socket(AF_UNIX, SOCK_DGRAM, 0), result = sendto(fd, "x", 1, 0, (void *)&address, sizeof address), error = errno;
+  int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+  int result = sendto(fd, "x", 1, 0, (void *)&address, sizeof address), error = errno;
   close(fd);
   errno = error;
   return result;
@@ -153,7 +157,8 @@ static int claim(pid_t pid, uid_t uid, gid_t gid) {
   } control = {.header = {CMSG_LEN(sizeof(struct ucred)), SOL_SOCKET, SCM_CREDENTIALS}};
   memcpy(CMSG_DATA(&control.header), &(struct ucred){pid, uid, gid}, sizeof(struct ucred));
   struct iovec part = {"x", 1};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  message.msg_control = &control, message.msg_controllen = sizeof control;
   int result = sendmsg(pair[0], &message, 0), error = errno;
   close(pair[0]), close(pair[1]);
   errno = error;

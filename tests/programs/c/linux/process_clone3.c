@@ -45,7 +45,8 @@ static void watched(void) {
   waitid(3, fd, &info, WEXITED);
   printf("clone: child %d, status %d\n", info.si_pid == pid, info.si_status);
   close(fd);
-  printf("with a tid %d\n", syscall(SYS_clone, CLONE_PIDFD | CLONE_PARENT_SETTID | SIGCHLD, 0, &fd, 0, 0) < 0 ? errno : 0);
+  pid = syscall(SYS_clone, CLONE_PIDFD | CLONE_PARENT_SETTID | SIGCHLD, 0, &fd, 0, 0);
+  printf("with a tid %d\n", pid < 0 ? errno : 0);
   printf("detached %d\n", syscall(SYS_clone, CLONE_PIDFD | 0x400000 | SIGCHLD, 0, &fd, 0, 0) < 0 ? errno : 0);
   watch = (struct arguments){.flags = CLONE_PIDFD | CLONE_PARENT_SETTID, .pidfd = (uintptr_t)&fd,
                              .parent_tid = (uintptr_t)&fd, .exit_signal = SIGCHLD};
