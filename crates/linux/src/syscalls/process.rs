@@ -36,7 +36,9 @@ pub const ROWS: &[Row] = &[
     Row::new("vfork", 58, &[], &[Errno::EAGAIN, Errno::ENOMEM], vfork),
     Row::new("exit", 60, &[Symbolic], &[], exit),
     Row::new("exit_group", 231, &[Symbolic], &[], exit_group),
-    Row::new("arch_prctl", 158, &[Int, Pointer], &[], arch_prctl).with(ONE_THREAD).without("all but FS"),
+    Row::new("arch_prctl", 158, &[Int, Pointer], &[], arch_prctl)
+        .with(ONE_THREAD)
+        .without("all but FS"),
     Row::new("set_tid_address", 218, &[Pointer], &[], set_tid_address).with(ONE_THREAD),
     Row::new("membarrier", 324, &[Int, Flags, Int], &[], membarrier).without("all but CMD_QUERY"),
 ];
