@@ -533,8 +533,8 @@ pub const OPTIONS: &[RunOption] = &[
         .key("host", "select_fail_interval", SMALL),
     switch!("sym-file-times", host.sym_file_times)
         .help(
-            "Let programs find each file that they have not changed with its own times, with times far in \
-             the past, and with times far in the future.",
+            "Let programs find each regular file that they have not modified with its own times, with times far \
+             in the past, and with times far in the future.",
         )
         .scope(Scope::Host)
         .key("host", "symbolic_file_times", OptionKind::Flag),

@@ -1,6 +1,6 @@
 //! The guest's view of the disk, and which of its files are kept.
 
-use crate::common::{build, everett, expect, folder};
+use crate::common::{build, endings, everett, expect, folder};
 use std::fs;
 
 /// Prints the content of a file, then changes it, creates others and removes one.
@@ -119,4 +119,45 @@ fn a_file_of_symbolic_size_has_each() {
     held.dedup();
     assert_eq!(held, ["0 0", "1 0", "1 1", "2 0", "2 1"]);
     expect(everett(&folder).args(["follow", "out"]), 0);
+}
+
+/// Prints whether a file is old, from the future, or as it is on the disk.
+const ASKS_FOR_TIMES: &str = r#"
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+int main(int argc, char **argv) {
+  struct stat status;
+  struct timespec early = {.tv_sec = 1000};
+  if (argc > 2) clock_settime(CLOCK_REALTIME, &early);
+  if (stat(argv[1], &status) != 0) return 7;
+  long year = status.st_mtime / 31556952 + 1970;
+  return year < 1980 ? 1 : year >= 2100 ? 2 : 3;
+}
+"#;
+
+#[test]
+fn times_of_files_newer_than_the_wall_clock_are_symbolic() {
+    let folder = folder("layers-times");
+    build(&folder, "program", ASKS_FOR_TIMES, &[]);
+    fs::create_dir_all(folder.join("data")).unwrap();
+    let file = fs::File::create(folder.join("data/file")).unwrap();
+    for (year, second) in [(2010, 1_262_304_000), (2026, 1_767_225_600)] {
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(second);
+        file.set_modified(time).unwrap();
+        // A program that sets the clock back has not changed its files.
+        for more in [&[][..], &["set"]] {
+            let mut run = everett(&folder);
+            run.args(["run", "--sym-file-times", "--all-tests", "--out", "out"])
+                .args(["--files", "data", "./program", "file"]);
+            expect(run.args(more), 0);
+            let ends = endings(&folder.join("out"));
+            let is_once = |code: u32| {
+                let end = format!("\"exit\":{code},");
+                ends.iter().filter(|text| text.contains(&end)).count() == 1
+            };
+            assert!((1..=3).all(is_once), "{year} {more:?}: {ends:?}");
+            fs::remove_dir_all(folder.join("out")).unwrap();
+        }
+    }
 }

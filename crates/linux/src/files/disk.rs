@@ -2,7 +2,7 @@
 //! contents of a file survive only as far as they were synchronised.
 
 use everett_expr::VisitTerms;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use triomphe::Arc;
 
 use super::dirty_pages::DirtyPages;
@@ -20,6 +20,8 @@ pub type Synced = Arc<BTreeMap<InodeId, Bytes>>;
 #[derive(Clone, Debug)]
 pub struct Disk {
     tree: Tree,
+    /// Files whose times the oracle has chosen: a restart does not choose them again.
+    dated: Arc<BTreeSet<InodeId>>,
 }
 
 impl Disk {
@@ -36,7 +38,7 @@ impl Disk {
             locks: Locks::default(),
             synced: Synced::default(),
             dirty_pages: DirtyPages::default(),
-            dated: Arc::default(),
+            dated: self.dated.clone(),
             fifos: Arc::default(),
             descriptions: Arc::new(Vec::new()),
         };
@@ -99,6 +101,9 @@ impl Files {
         for name in processes.unwrap_or_default().into_keys().filter(is_number) {
             tree.remove(PROC, &name);
         }
-        Disk { tree }
+        Disk {
+            tree,
+            dated: self.dated.clone(),
+        }
     }
 }

@@ -280,6 +280,39 @@ impl Tree {
         self.origin = self.inodes.clone();
     }
 
+    /// Whether this is a regular file of the boot with the contents and the time of modification
+    /// that it had then.
+    pub fn is_unmodified(&self, id: InodeId) -> bool {
+        let Some(before) = self.origin.get(id) else {
+            return false;
+        };
+        match (&self.get(id).kind, &before.kind) {
+            (InodeKind::Regular(new), InodeKind::Regular(old)) => {
+                new.is_same(old) && self.get(id).modified_ns == before.modified_ns
+            }
+            _ => false,
+        }
+    }
+
+    /// Gives another time to everything about a file that happened before boot.
+    pub fn date(&mut self, id: InodeId, time_ns: i64) {
+        let Some(before) = self.origin.get(id) else {
+            return;
+        };
+        let before = [before.accessed_ns, before.modified_ns, before.changed_ns];
+        let inode = self.get_mut(id);
+        let fields = [
+            &mut inode.accessed_ns,
+            &mut inode.modified_ns,
+            &mut inode.changed_ns,
+        ];
+        for (field, before) in fields.into_iter().zip(before) {
+            if *field == before {
+                *field = time_ns;
+            }
+        }
+    }
+
     /// The tree as it was at boot.
     pub fn at_boot(&self) -> Tree {
         Tree {

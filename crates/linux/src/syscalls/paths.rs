@@ -313,8 +313,9 @@ impl Kernel<'_, '_> {
         Ok(Target::Inode(id))
     }
 
-    /// If the run asks for it, chooses the times of a file when a program first reads them: as they
-    /// are, old, or in the future. A file that was modified since boot keeps its times.
+    /// If the run asks for it, chooses the times of a regular file when a program first reads them:
+    /// as they are, old, or in the future. What a program has changed since boot keeps its times,
+    /// whatever they are: files of the machine can be newer than the wall clock.
     fn choose_times(&mut self, target: Target) -> Result<(), Stop> {
         /// The second day of 1970, and the first of 2100.
         const OTHERS: [i64; 2] = [86_400_000_000_000, 4_102_444_800_000_000_000];
@@ -322,12 +323,11 @@ impl Kernel<'_, '_> {
             return Ok(());
         };
         let is_wanted = self.host.options.symbolic_file_times && !self.host.internal_call;
-        let inode = self.host.files.tree.get(id);
-        let is_own = inode.modified_ns > i64::try_from(self.host.start_time_ns).unwrap_or(i64::MAX);
-        if !is_wanted || is_own || !inode.is_regular() || self.host.files.dated.contains(&id) {
+        let files = &self.host.files;
+        if !is_wanted || files.dated.contains(&id) || !files.tree.is_unmodified(id) {
             return Ok(());
         }
-        let path = self.host.files.tree.any_path_of(id).unwrap_or_default();
+        let path = files.tree.any_path_of(id).unwrap_or_default();
         let name = path.rsplit(|byte| *byte == b'/').next();
         let name = String::from_utf8_lossy(name.unwrap_or_default());
         let site = ChoiceSite::FileTimes { name: name.into() };
@@ -335,8 +335,7 @@ impl Kernel<'_, '_> {
         self.vm.commit();
         Arc::make_mut(&mut self.host.files.dated).insert(id);
         if let Some(time) = picked.checked_sub(1).and_then(|other| OTHERS.get(other)) {
-            let inode = self.host.files.tree.get_mut(id);
-            (inode.accessed_ns, inode.modified_ns, inode.changed_ns) = (*time, *time, *time);
+            self.host.files.tree.date(id, *time);
         }
         Ok(())
     }
