@@ -17,6 +17,7 @@ mod cluster_secrets;
 mod cluster_worlds;
 mod deploy;
 mod disk;
+mod distributed_tests;
 mod exit_codes;
 mod fault_corrupt;
 mod fault_search;

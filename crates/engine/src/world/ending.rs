@@ -9,6 +9,7 @@ use everett_vm::{Bug, Value};
 use super::*;
 use crate::finding::{Finding, FindingKey, PathEnding, ShownValue, WorldFinding, uncaught_signal};
 use crate::mapping::Dstate;
+use crate::trace::TraceEnd;
 
 impl Explorer<'_> {
     /// Handles the end of a host's programs. Returns whether the state is removed.
@@ -124,9 +125,22 @@ impl Explorer<'_> {
         self.world.counted.impossible += 1;
     }
 
-    /// Returns the traces of a world's states under a model of their joined path condition.
+    /// Returns how the host of a state has ended in a world with the state's model; `None` if it has
+    /// not.
+    pub(super) fn host_ending(&mut self, state: &State) -> Option<PathEnding> {
+        match state.net().ending.clone() {
+            Some(Ending::Exit(status)) => {
+                Some(PathEnding::Exit(self.worker.value(state, status) as i32))
+            }
+            Some(Ending::Signal(signal)) => Some(PathEnding::Signal(signal)),
+            _ => state.sim().is_off().then_some(PathEnding::Off),
+        }
+    }
+
+    /// Returns the traces of a world's states under a model of their joined path condition, with
+    /// the ends of the hosts that have ended.
     pub(super) fn traces(
-        &self,
+        &mut self,
         path: &Path,
         chosen: &[StateId],
         own: Option<(StateId, &State)>,
@@ -135,9 +149,18 @@ impl Explorer<'_> {
         for id in chosen {
             let name = self.host(self.world.table.host(*id)).name.clone();
             let own = own.filter(|(own, _)| own == id).map(|(_, state)| state);
-            if let Some(state) = own.or(self.frontier.live(*id)) {
-                traces.insert(name, state.path.trace_under(&path.model));
+            let Some(state) = own.or(self.frontier.live(*id)) else {
+                continue;
+            };
+            let mut trace = state.path.trace_under(&path.model);
+            let is_off_for_good = state.sim().run_state == RunState::Off(None);
+            if state.net().ending.is_some() || is_off_for_good {
+                let mut state = state.clone();
+                state.path.model = path.model.clone();
+                let ending = self.host_ending(&state);
+                trace.end = ending.map(|ending| self.worker.trace_end(&state, &ending));
             }
+            traces.insert(name, trace);
         }
         traces
     }
@@ -159,7 +182,14 @@ impl Explorer<'_> {
         witness.path.model = path.model.clone();
         let ending = PathEnding::Bug(bug.kind);
         let mut trace = traces.get(&name).cloned().unwrap_or_default();
-        trace.end = Some(self.worker.trace_end(&witness, &ending));
+        // What is wrong about a world, as a broken invariant, need not end the host itself.
+        let before = trace.end.take().unwrap_or_default();
+        trace.end = Some(TraceEnd {
+            exit: before.exit,
+            signal: before.signal,
+            off: before.off,
+            ..self.worker.trace_end(&witness, &ending)
+        });
         traces.insert(name.clone(), trace.clone());
         let output = self.worker.output(&witness);
         let files = self.changed_files(&witness);

@@ -2,8 +2,6 @@
 //! explorer evaluates its invariants and expectations for the last time, counts its worlds, reports
 //! those that become tests, and drops it.
 
-use everett_linux::Ending;
-
 use super::bounds::{HostStates, Tally};
 use super::*;
 use crate::finding::{PathEnding, SavedFiles};
@@ -149,16 +147,9 @@ impl Explorer<'_> {
             let Some(state) = self.frontier.live(*id) else {
                 continue;
             };
-            let (mut state, ending) = (state.clone(), state.net().ending.clone());
+            let mut state = state.clone();
             state.path.model = path.model.clone();
-            let ending = match ending {
-                Some(Ending::Exit(status)) => {
-                    PathEnding::Exit(self.worker.value(&state, status) as i32)
-                }
-                Some(Ending::Signal(signal)) => PathEnding::Signal(signal),
-                _ if state.sim().is_off() => PathEnding::Off,
-                _ => PathEnding::Idle,
-            };
+            let ending = self.host_ending(&state).unwrap_or(PathEnding::Idle);
             let mut trace = state.path.trace_under(&path.model);
             trace.end = Some(self.worker.trace_end(&state, &ending));
             let files = self.changed_files(&state);

@@ -1,10 +1,11 @@
 //! Tests of worlds as `.dtest` files: a test in KLEE's format for each host, and a file that
 //! composes them.
 
-use everett_engine::{Trace, WorldHost};
+use everett_engine::{Trace, TraceEnd, WorldHost};
 use everett_linux::Argument;
 use everett_net::{Interface, StartTime, StaticRoute, Topology};
 use everett_report::{DTest, NamedFile, TestHost, TestInterface, TestNode};
+use everett_vm::BugKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -48,11 +49,10 @@ impl Tests {
             let name = format!("{stem}-{}.ktest", host.name);
             let words: Vec<String> = host.config.args.iter().map(word).collect();
             files.push((name.clone(), ktest(&words, &trace)));
-            let end = trace.end.as_ref();
             hosts.push(TestHost {
                 node: self.node(&place.name, &place.interfaces, &place.routes),
                 file: name.rsplit('/').next().unwrap_or(&name).to_owned(),
-                is_server: end.is_none_or(|end| end.idle),
+                is_server: trace.end.as_ref().is_none_or(goes_on),
             });
         }
         let networks = self.topology.networks().iter();
@@ -84,6 +84,18 @@ impl Tests {
             routes: routes.iter().map(route).collect(),
         }
     }
+}
+
+/// Returns whether a host does not end by itself. What is wrong about a world as a whole is recorded
+/// at one of its hosts, which may well go on.
+fn goes_on(end: &TraceEnd) -> bool {
+    let kind = end.finding.as_deref().and_then(BugKind::from_name);
+    let lasts = matches!(
+        kind,
+        Some(BugKind::Deadlock | BugKind::Hang | BugKind::Invariant | BugKind::Expectation)
+    );
+    let has_ended = end.exit.is_some() || end.signal.is_some() || end.off;
+    !has_ended && (end.idle || lasts)
 }
 
 /// Returns a word of the command line; the test itself contains the symbolic ones.
