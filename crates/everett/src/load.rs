@@ -25,7 +25,10 @@ pub(crate) fn bitcode_of(disk: &dyn Disk, program: &Path) -> Result<PathBuf> {
         return Ok(beside);
     }
     if !disk.is_file(program) {
-        if program.exists() && !program.is_dir() {
+        if program.is_dir() {
+            bail!(Program, "{} is a folder, not a program", program.display());
+        }
+        if program.exists() {
             bail!(Program, "{} is not a regular file", program.display());
         }
         bail!(Program, "there is no program {}", program.display());
@@ -33,7 +36,7 @@ pub(crate) fn bitcode_of(disk: &dyn Disk, program: &Path) -> Result<PathBuf> {
     bail!(
         Program,
         "{} has no bitcode beside it ({} is missing). Build it with `everett cc`, `everett c++`, \
-         `everett cargo` or `everett rustc`",
+         `everett cargo` or `everett rustc`; if it was copied from where it was built, copy this file, too",
         program.display(),
         beside.display()
     );

@@ -6,22 +6,58 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A project with a library and a program, in C and C++.
-const PROJECT: [(&str, &str); 3] = [
+/// A project with a library and a program, in C and C++, whose description asks the compiler and
+/// the programs that it makes.
+const PROJECT: [(&str, &str); 4] = [
     (
         "CMakeLists.txt",
-        "cmake_minimum_required(VERSION 3.18)\nproject(sum C CXX)\n\
-         add_library(numbers numbers.c)\nadd_executable(sum sum.cpp)\ntarget_link_libraries(sum numbers)\n",
+        r#"
+cmake_minimum_required(VERSION 3.13)
+project(sum C CXX)
+include(CheckCSourceRuns)
+include(CheckFunctionExists)
+check_c_source_runs("int main(void) { return 0; }" RUNS)
+check_function_exists(epoll_create1 HAS_EPOLL)
+check_function_exists(no_such_function HAS_NOTHING)
+file(WRITE ${CMAKE_BINARY_DIR}/seven.c "int main(void) { return 7; }")
+try_run(STATUS BUILT ${CMAKE_BINARY_DIR}/tried ${CMAKE_BINARY_DIR}/seven.c)
+find_package(Threads REQUIRED)
+find_package(ZLIB)
+message(STATUS "found: ${RUNS} ${HAS_EPOLL} <${HAS_NOTHING}> ${STATUS} <${ZLIB_FOUND}>")
+enable_testing()
+add_library(numbers numbers.c)
+install(TARGETS numbers EXPORT numbers ARCHIVE DESTINATION lib)
+install(EXPORT numbers DESTINATION lib/cmake/numbers FILE numbers-config.cmake)
+add_subdirectory(program)
+"#,
     ),
     (
         "numbers.c",
         "int twice(int n) { return n < 0 ? -1 : 2 * n; }\n",
     ),
     (
-        "sum.cpp",
+        "program/CMakeLists.txt",
+        "add_executable(sum sum.cpp)\ntarget_link_libraries(sum numbers Threads::Threads)\n\
+         install(TARGETS sum RUNTIME DESTINATION bin)\nadd_test(NAME sum COMMAND sum)\n",
+    ),
+    (
+        "program/sum.cpp",
         "#include <cstdio>\n#include <vector>\nextern \"C\" int twice(int);\n\
          int main(int argc, char **) { std::vector<int> all = {argc, 20};\n\
          int sum = 0; for (int n : all) sum += twice(n); std::printf(\"%d\\n\", sum); }\n",
+    ),
+];
+
+/// A project that uses the installed library of the other.
+const USER: [(&str, &str); 2] = [
+    (
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.13)\nproject(user C)\nfind_package(numbers REQUIRED)\n\
+         add_executable(user user.c)\ntarget_link_libraries(user numbers)\n",
+    ),
+    (
+        "user.c",
+        "int twice(int);\nint main(void) { return twice(3) - 6; }\n",
     ),
 ];
 
@@ -66,20 +102,48 @@ fn cmake_builds_with_the_toolchain_file() {
     }
     let work = folder("cmake_builds_with_the_toolchain_file");
     tools(&work);
-    for (name, text) in PROJECT {
-        fs::write(work.join(name), text).unwrap();
-    }
-    let cmake = |args: &[&str]| {
-        let mut command = Command::new("cmake");
-        expect(command.current_dir(&work).args(args), 0)
+    write(&work.join("project"), &PROJECT);
+    write(&work.join("user"), &USER);
+    let tool = |name: &str, args: &[&str]| {
+        let mut command = Command::new(name);
+        text(&expect(command.current_dir(&work).args(args), 0))
     };
     let toolchain = format!(
         "-DCMAKE_TOOLCHAIN_FILE={}",
         work.join("tools/everett.cmake").display()
     );
-    cmake(&["-S", ".", "-B", "build", &toolchain]);
-    cmake(&["--build", "build"]);
-    assert!(work.join("build/sum.bc").is_file());
-    let output = expect(everett(&work).args(["exec", "build/sum"]), 0);
+    let told = tool("cmake", &["-S", "project", "-B", "build", &toolchain]);
+    assert!(told.contains("found: 1 1 <> 7 <FALSE>"), "{told}");
+    tool("cmake", &["--build", "build"]);
+    let tested = Command::new("ctest")
+        .current_dir(work.join("build"))
+        .output()
+        .expect("it starts");
+    assert!(tested.status.success(), "{}", text(&tested));
+    tool("cmake", &["--install", "build", "--prefix", "installed"]);
+    // The build is gone, the installed program can be explored.
+    fs::remove_dir_all(work.join("build")).unwrap();
+    let output = expect(everett(&work).args(["exec", "installed/bin/sum"]), 0);
     assert_eq!(output.stdout, b"42\n");
+    // The installed library is found where the user says that it is.
+    let installed = work.join("installed");
+    for (at, variable) in ["CMAKE_PREFIX_PATH", "CMAKE_FIND_ROOT_PATH"]
+        .iter()
+        .enumerate()
+    {
+        let (build, place) = (format!("user{at}"), installed.display());
+        let place = format!("-D{variable}={place}");
+        tool("cmake", &["-S", "user", "-B", &build, &toolchain, &place]);
+        tool("cmake", &["--build", &build]);
+        expect(everett(&work).args(["exec", &format!("{build}/user")]), 0);
+    }
+}
+
+/// Writes the files of a project.
+fn write(folder: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).unwrap();
+        fs::write(path, text).unwrap();
+    }
 }
