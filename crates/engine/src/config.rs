@@ -107,6 +107,8 @@ pub struct ExplorerConfig {
     pub no_tests: bool,
     /// Report every path that ends in a finding, not only the first at each location.
     pub all_findings: bool,
+    /// Findings at different instructions of a line are different ones.
+    pub findings_by_instruction: bool,
     /// Report heap blocks that are unreachable at exit.
     pub check_leaks: bool,
     /// Keep the output of paths.

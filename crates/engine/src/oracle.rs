@@ -452,6 +452,12 @@ impl Oracle for PathOracle<'_> {
         self.pausing(holds)
     }
 
+    fn is_excluded(&mut self, arena: &mut Arena, condition: ExprId) -> bool {
+        let (constraints, model) = (&self.path.constraints, &self.path.model);
+        let verdict = self.solver.check(arena, constraints, model, condition);
+        matches!(verdict, Verdict::Unsat)
+    }
+
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend> {
         if let Some(Answer::Input(array)) = self.recall() {
             return Ok(array);

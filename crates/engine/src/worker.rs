@@ -6,8 +6,8 @@ use everett_linux::{ChangedFile, Disk, Ending, FileChange, Host, HostConfig, Hos
 use everett_sim::Plan;
 use everett_solver::{Solver, SolverConfig, SolverError};
 use everett_vm::{
-    Bug, BugKind, Coverage, ExecContext, Image, Interrupt, Outside, StackId, StackTable, Value,
-    VmOptions,
+    Bug, BugKind, CallSite, Coverage, ExecContext, Image, Interrupt, Outside, StackId, StackTable,
+    Value, VmOptions,
 };
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::finding::{Finding, FindingKey, PathEnding};
 use crate::oracle::{Deadline, Fork, PathOracle};
 use crate::path::Answer;
 use crate::source::{
-    SourceFrame, describe_ends, end_of_main, is_out_of_memory, kind_of_abort, principal,
+    SourceFrame, describe, describe_ends, end_of_main, is_out_of_memory, kind_of_abort, principal,
     take_trap_reason,
 };
 use crate::state::State;
@@ -201,11 +201,14 @@ pub struct FindingLocation {
     /// Whether it is an abort of Rust's runtime because an allocation failed, which can happen
     /// anywhere: all of them are one finding.
     is_out_of_memory: bool,
+    /// The instruction of the principal frame.
+    site: Option<CallSite>,
 }
 
 impl FindingLocation {
-    /// Returns the key that identifies the finding among others.
-    pub fn key(&self, bug: &Bug) -> FindingKey {
+    /// Returns the key that identifies the finding among others, of other instructions too if
+    /// `by_instruction`.
+    pub fn key(&self, bug: &Bug, by_instruction: bool) -> FindingKey {
         let kind = bug.kind.name().to_owned();
         if self.is_out_of_memory {
             return (kind, String::new(), 0, "out of memory".to_owned());
@@ -216,7 +219,14 @@ impl FindingLocation {
                 let function = format!("{}:{}", at.function, at.column);
                 (kind, at.file.clone(), at.line, function)
             }
-            Some(at) => (kind, at.file.clone(), at.line, at.function.clone()),
+            Some(at) => {
+                let site = self.site.filter(|_| by_instruction);
+                let function = match site {
+                    Some(site) => format!("{}:{:?}:{:?}", at.function, site.function, site.pc),
+                    None => at.function.clone(),
+                };
+                (kind, at.file.clone(), at.line, function)
+            }
             None => (kind, String::new(), 0, String::new()),
         }
     }
@@ -288,6 +298,17 @@ impl Worker<'_> {
         }
     }
 
+    /// Returns the innermost instruction of the program's own code.
+    fn principal_site(&self, sites: &[CallSite]) -> Option<CallSite> {
+        let is_own = |site: &&CallSite| {
+            let frames = describe(self.images, &[**site]);
+            frames
+                .iter()
+                .any(|frame| !frame.is_library() && frame.line != 0)
+        };
+        sites.iter().find(is_own).or(sites.first()).copied()
+    }
+
     /// Returns the location of a finding.
     pub fn place_of(&self, state: &State, bug: &Bug) -> FindingLocation {
         let sites = state.host.as_ref().map_or_else(Vec::new, Host::stack);
@@ -314,6 +335,7 @@ impl Worker<'_> {
             allocated,
             message,
             is_out_of_memory: bug.kind == BugKind::Abort && is_out_of_memory(self.images, &sites),
+            site: self.principal_site(&sites),
         }
     }
 

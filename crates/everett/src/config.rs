@@ -92,6 +92,7 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         all_tests: spec.all_tests || spec.klee_messages,
         no_tests: spec.no_tests,
         all_findings: spec.all_findings,
+        findings_by_instruction: spec.klee_messages,
         check_leaks: spec.check_leaks,
         keep_output: false,
         keep_files: spec.save_fs,

@@ -5,7 +5,7 @@
 
 use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};
-use everett_vm::BugKind;
+use everett_vm::{BugKind, CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -14,7 +14,15 @@ use crate::summary::Summary;
 /// Returns KLEE's name of a kind of finding: the suffix of its file, and the text.
 fn name_of(kind: BugKind, message: &str) -> (String, String) {
     use BugKind::*;
+    let is_made_symbolic = message.starts_with(MAKE_SYMBOLIC);
     let (ending, text) = match kind {
+        OutOfBounds if is_made_symbolic => ("user", "Wrong size given to klee_make_symbolic"),
+        ReadOnlyWrite if is_made_symbolic => ("user", "cannot make readonly object symbolic"),
+        Unsupported if is_made_symbolic => ("exec", message),
+        _ if is_made_symbolic => ("ptr", "memory error: invalid pointer: make_symbolic"),
+        _ if message.starts_with(CHECK_MEMORY_ACCESS) => {
+            ("ptr", "check_memory_access: memory error")
+        }
         NullPointer => ("ptr", "memory error: null page access"),
         UseAfterFree => ("ptr", "memory error: use after free"),
         OutOfBounds | WildPointer | UseAfterReturn | ProtectedPage | BeyondFile
@@ -35,6 +43,10 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
         Assertion => return ("assert.err".to_owned(), assertion_text(message)),
         Abort => ("abort", "abort failure"),
         UserReport => return user_report(message),
+        // KLEE's own library reports this with an ending that has no `.err`.
+        InvalidAssumption if message.starts_with("the range of ") => {
+            return ("user".to_owned(), "invalid range".to_owned());
+        }
         InvalidAssumption => ("user", message),
         SolverGaveUp => ("solver", "Query timed out (fork)."),
         Unsupported => ("exec", message),
@@ -299,6 +311,24 @@ mod tests {
                 "only a message",
                 "report_error.err",
                 "only a message",
+            ),
+            (
+                BugKind::OutOfBounds,
+                "make_symbolic: write of 8 bytes",
+                "user.err",
+                "Wrong size given to klee_make_symbolic",
+            ),
+            (
+                BugKind::NullPointer,
+                "make_symbolic: write",
+                "ptr.err",
+                "memory error: invalid pointer: make_symbolic",
+            ),
+            (
+                BugKind::OutOfBounds,
+                "klee_check_memory_access: read of 5 bytes",
+                "ptr.err",
+                "check_memory_access: memory error",
             ),
             (BugKind::Leak, "7 bytes", "leak.err", "7 bytes"),
         ] {

@@ -41,7 +41,7 @@ mod writes;
 pub use access::AccessTarget;
 pub use bug::{Bug, BugKind, BuildCheck, NativeSign, bytes};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
-pub use external::{is_within, processor};
+pub use external::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, is_within, processor};
 pub use image::{Image, ImageError, Replaced};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{

@@ -56,6 +56,11 @@ pub trait Oracle {
     /// Adds the condition to the path condition. Returns `false` if the path is then infeasible.
     fn assume(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend>;
 
+    /// Returns whether it is certain that the condition holds for no input of the path.
+    fn is_excluded(&mut self, _arena: &mut Arena, _condition: ExprId) -> bool {
+        false
+    }
+
     /// Creates a symbolic input. The oracle makes its name unique.
     fn input(&mut self, arena: &mut Arena, name: &str, size: u32) -> Result<ArrayId, Suspend>;
 

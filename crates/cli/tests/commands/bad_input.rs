@@ -45,7 +45,7 @@ fn programs_that_are_not_there() {
         &["run", "./nothing.bc"],
         &["cannot read ./nothing.bc", "No such file"],
     );
-    refused(&folder, &["run", "."], &["there is no program ."]);
+    refused(&folder, &["run", "."], &["is a folder, not a program"]);
     refused(&folder, &["run"], &["PROGRAM"]);
     refused(
         &folder,

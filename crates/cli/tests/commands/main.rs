@@ -24,6 +24,7 @@ mod fault_search;
 mod fault_worlds;
 mod findings;
 mod harden;
+mod klee;
 mod layers;
 mod limits;
 mod modules;

@@ -278,7 +278,7 @@ impl Explorer<'_> {
         listener: &mut dyn Listener,
     ) -> bool {
         let place = self.worker.place_of(state, bug);
-        let key = place.key(bug);
+        let key = place.key(bug, self.config.findings_by_instruction);
         let first = self.findings.count(key.clone());
         if !first && !self.config.all_findings {
             return false;

@@ -92,7 +92,7 @@ impl Explorer<'_> {
     ) {
         let name = self.host(self.world.table.host(id)).name.clone();
         let place = self.worker.place_of(state, bug);
-        let mut key = place.key(bug);
+        let mut key = place.key(bug, self.config.findings_by_instruction);
         key.3 = format!("{name}{process}:{}", key.3);
         let own = Some((id, state));
         let host = self.world.table.host(id);

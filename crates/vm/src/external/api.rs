@@ -170,8 +170,25 @@ impl Vm<'_> {
     }
 }
 
+/// Begins the messages about what a function of the API was given.
+pub const MAKE_SYMBOLIC: &str = "make_symbolic: ";
+/// The same for `klee_check_memory_access`.
+pub const CHECK_MEMORY_ACCESS: &str = "klee_check_memory_access: ";
+
+/// Names the function of the API in which a finding is.
+fn within<T>(name: &str, done: Result<T, Interrupt>) -> Result<T, Interrupt> {
+    done.map_err(|interrupt| match interrupt {
+        Interrupt::Bug(mut bug) => {
+            bug.message.insert_str(0, name);
+            Interrupt::Bug(bug)
+        }
+        other => other,
+    })
+}
+
 fn make_symbolic(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let ([address], size) = vm.ranges([(args.get(0), true)], args.get(1))?;
+    let ranges = vm.ranges([(args.get(0), true)], args.get(1));
+    let ([address], size) = within(MAKE_SYMBOLIC, ranges)?;
     let Ok(size) = u32::try_from(size) else {
         let message = format!("{size} symbolic bytes in one object");
         return Err(Bug::new(BugKind::Unsupported, message).into());
@@ -197,11 +214,15 @@ fn everett_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interru
 /// harness.
 fn klee_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let condition = vm.condition(args, 0);
-    if vm.arena.is_false(condition) {
-        let message = "invalid klee_assume call (provably false)";
-        return Err(Bug::new(BugKind::InvalidAssumption, message).into());
+    match vm.assume(condition) {
+        Err(Interrupt::EndPath)
+            if vm.arena.is_false(condition) || vm.oracle.is_excluded(vm.arena, condition) =>
+        {
+            let message = "invalid klee_assume call (provably false)";
+            Err(Bug::new(BugKind::InvalidAssumption, message).into())
+        }
+        done => done.map(|()| Done::Void),
     }
-    vm.assume(condition).map(|()| Done::Void)
 }
 
 fn everett_range(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
@@ -398,8 +419,8 @@ fn klee_close_merge(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrup
 }
 
 fn klee_check_memory_access(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    vm.ranges([(args.get(0), false)], args.get(1))?;
-    Ok(Done::Void)
+    let ranges = vm.ranges([(args.get(0), false)], args.get(1));
+    within(CHECK_MEMORY_ACCESS, ranges).map(|_| Done::Void)
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod through_tests;
 mod variadic;
 mod vectors;
 
+pub use api::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC};
 pub use assembly::processor;
 pub use replacement::is_within;
 

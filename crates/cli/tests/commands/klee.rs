@@ -1,0 +1,102 @@
+//! Harnesses and scripts that were written for KLEE: the texts of its errors, and the arguments of
+//! its runtime.
+
+use crate::common::{build, everett, expect, folder, summary, text};
+use std::fs;
+use std::path::Path;
+
+/// Makes one error of each kind that functions of `klee/klee.h` can make.
+const ERRORS: &str = r#"
+#include <klee/klee.h>
+int main(void) {
+  unsigned char which, y;
+  int small;
+  static const int constant = 3;
+  klee_make_symbolic(&which, sizeof which, "which");
+  klee_make_symbolic(&y, sizeof y, "y");
+  switch (which) {
+  case 1: klee_make_symbolic(&small, 8, "small"); break;
+  case 2: klee_make_symbolic((void *)0, 4, "null"); break;
+  case 3: klee_make_symbolic((void *)&constant, 4, "constant"); break;
+  case 4: klee_check_memory_access(&small, 5); break;
+  case 5: klee_assume(y > 5); klee_assume(y < 3); break;
+  case 6: return klee_range(4, 3, "range");
+  case 7: klee_assume(y < 3); break;
+  }
+  return 0;
+}
+"#;
+
+/// Runs a program with KLEE's messages, and returns them with the errors' file endings, sorted.
+fn errors(folder: &Path, program: &str) -> (Vec<String>, Vec<String>) {
+    let mut run = everett(folder);
+    run.args(["run", "--klee-messages", "--out", "out"]);
+    let said = text(&expect(run.arg(program), 1));
+    let errors = said.lines().filter(|line| line.contains("KLEE: ERROR"));
+    let mut errors: Vec<String> = errors
+        .map(|line| line.rsplit(".c:").next().expect("a place").to_owned())
+        .collect();
+    errors.sort();
+    let files = fs::read_dir(folder.join("out")).expect("a folder");
+    let names = files.map(|file| {
+        file.expect("a file")
+            .file_name()
+            .into_string()
+            .expect("UTF-8")
+    });
+    let mut endings: Vec<String> = names
+        .filter(|name| name.starts_with("test0"))
+        .filter_map(|name| Some(name.split_once('.')?.1.to_owned()))
+        .filter(|ending| ending != "ktest")
+        .collect();
+    endings.sort();
+    (errors, endings)
+}
+
+#[test]
+fn errors_of_the_interface_have_the_texts_of_klee() {
+    let folder = folder("klee-errors");
+    build(&folder, "errors", ERRORS, &["-g"]);
+    let (errors, endings) = errors(&folder, "./errors");
+    let expected = [
+        "10: Wrong size given to klee_make_symbolic",
+        "11: memory error: invalid pointer: make_symbolic",
+        "12: cannot make readonly object symbolic",
+        "13: check_memory_access: memory error",
+        "14: invalid klee_assume call (provably false)",
+        "15: invalid range",
+    ];
+    assert_eq!(errors, expected);
+    assert_eq!(
+        endings,
+        [
+            "ptr.err", "ptr.err", "user", "user.err", "user.err", "user.err"
+        ]
+    );
+}
+
+/// As KLEE does, an error is known by its instruction, not by its line.
+#[test]
+fn errors_at_instructions_of_a_line_are_different() {
+    let folder = folder("klee-instructions");
+    let program = r#"
+#include <klee/klee.h>
+int main(void) {
+  unsigned char which, index;
+  char one[4] = {0}, other[4] = {0};
+  klee_make_symbolic(&which, sizeof which, "which");
+  klee_make_symbolic(&index, sizeof index, "index");
+  return which > 9 ? one[index] : other[index];
+}
+"#;
+    build(&folder, "line", program, &["-g"]);
+    let (errors, _) = errors(&folder, "./line");
+    assert_eq!(errors, ["8: memory error: out of bound pointer"; 2]);
+    // Without KLEE's messages, people look at lines.
+    expect(
+        everett(&folder).args(["run", "--out", "lines", "./line"]),
+        1,
+    );
+    let lines = summary(&folder.join("lines"));
+    assert_eq!(lines["findings"].as_array().map(Vec::len), Some(1));
+}
