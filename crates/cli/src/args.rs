@@ -117,7 +117,7 @@ impl TalkArgs {
 struct CommandArgs {
     /// The program that `everett cc` made (or its bitcode), then its arguments. Symbolic ones:
     /// --sym-arg N, --sym-args MIN MAX N, --sym-stdin N, --sym-files COUNT N, --sym-file NAME
-    /// N or MIN-MAX, --sym-env NAME N.
+    /// N or MIN-MAX, --sym-env NAME N. Of KLEE's runtime: --max-fail N, --fd-fail.
     #[arg(
         required = true,
         trailing_var_arg = true,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::disk::RealDisk;
@@ -205,6 +206,16 @@ impl HostSpec {
         self.apply_options(&mut config.options)
     }
 
+    /// Returns which failures are injected: those of the options, or else those that the program's
+    /// arguments ask for.
+    fn failures(&self, options: &HostOptions) -> Arc<[FaultFilter]> {
+        if self.faults == 0 && self.fault.is_empty() {
+            return options.faults.only.clone();
+        }
+        let named = self.fault.iter();
+        named.map(|text| FaultFilter::parse(text)).collect()
+    }
+
     /// Applies the options except those about programs and files.
     pub(crate) fn apply_options(&self, options: &mut HostOptions) -> Result<()> {
         let chosen = self.scheduler.as_deref().map(Scheduler::parse).transpose();
@@ -232,12 +243,8 @@ impl HostSpec {
                 u64::try_from(uptime.as_nanos()).unwrap_or(u64::MAX / 2)
             }),
             faults: FaultOptions {
-                most: self.faults,
-                only: self
-                    .fault
-                    .iter()
-                    .map(|text| FaultFilter::parse(text))
-                    .collect(),
+                most: self.faults.max(options.faults.most),
+                only: self.failures(options),
                 in_regions: self.fault_regions,
                 programs: self.fault_program.clone().into(),
                 fragments: self.fragment,

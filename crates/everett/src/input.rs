@@ -1,6 +1,6 @@
 //! The command line of the explored program: its concrete and symbolic parts.
 
-use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin};
+use everett_linux::{Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, Stdin};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -41,7 +41,8 @@ pub(crate) fn expect_feasible(config: &HostConfig) -> Result<()> {
 }
 
 /// Builds the configuration of the host from the words after the program. Words that begin with
-/// `--sym-` declare symbolic input in KLEE's syntax; all others are concrete arguments.
+/// `--sym-` declare symbolic input in KLEE's syntax, others of its runtime failures of calls; all
+/// others are concrete arguments.
 pub(crate) fn host_config(
     program: &Path,
     words: &[OsString],
@@ -133,7 +134,13 @@ pub(crate) fn host_config(
                     max_len,
                 });
             }
-            Some("-sym-stdout") => {}
+            Some("-max-fail") => {
+                let most = number("a number of failures")?;
+                config.options.faults = klee_failures(most);
+            }
+            Some("-fd-fail") => config.options.faults = klee_failures(1),
+            // Output is seen, and writes past the end of a file are executed, without being asked for.
+            Some("-sym-stdout" | "-save-all-writes") => {}
             _ => config
                 .args
                 .push(Argument::Concrete(word.as_bytes().to_vec())),
@@ -141,6 +148,32 @@ pub(crate) fn host_config(
     }
     expect_feasible(&config)?;
     Ok(config)
+}
+
+/// The calls that fail with KLEE's `--max-fail`, as far as Linux lets them fail. The C library
+/// reads and writes files with the vectored ones, too.
+const KLEE_FAILURES: [&str; 9] = [
+    "read:EIO",
+    "readv:EIO",
+    "write:EIO",
+    "writev:EIO",
+    "close:EIO",
+    "ftruncate:EIO",
+    "chmod",
+    "fchmodat",
+    "fchmod",
+];
+
+fn klee_failures(most: u32) -> FaultOptions {
+    FaultOptions {
+        most,
+        only: KLEE_FAILURES
+            .iter()
+            .copied()
+            .map(FaultFilter::parse)
+            .collect(),
+        ..FaultOptions::default()
+    }
 }
 
 /// Parses `SIZE`, or `MIN-MAX` if the size is symbolic, too.

@@ -1,7 +1,7 @@
 //! Harnesses and scripts that were written for KLEE: the texts of its errors, and the arguments of
 //! its runtime.
 
-use crate::common::{build, everett, expect, folder, summary, text};
+use crate::common::{build, endings, everett, expect, folder, summary, text};
 use std::fs;
 use std::path::Path;
 
@@ -99,4 +99,53 @@ int main(void) {
     );
     let lines = summary(&folder.join("lines"));
     assert_eq!(lines["findings"].as_array().map(Vec::len), Some(1));
+}
+
+/// Reads and writes a file, and ends with the number of its arguments or with what has failed.
+const FILES: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  char byte;
+  int failures = 0, fd = open("A", O_RDWR);
+  failures += read(fd, &byte, 1) < 0;
+  failures += write(fd, "x", 1) < 0;
+  failures += close(fd) < 0;
+  return 10 * failures + argc;
+}
+"#;
+
+#[test]
+fn arguments_of_the_runtime_of_klee_are_not_those_of_the_program() {
+    let folder = folder("klee-arguments");
+    build(&folder, "files", FILES, &[]);
+    let ends = |args: &[&str], options: &[&str]| {
+        let mut run = everett(&folder);
+        run.args(["run", "--all-tests", "--out", "out"])
+            .args(options);
+        expect(run.args(["./files", "--sym-files", "1", "4"]).args(args), 0);
+        let mut codes: Vec<String> = endings(&folder.join("out"))
+            .iter()
+            .map(|end| end.split([':', ',']).nth(1).expect("a code").to_owned())
+            .collect();
+        fs::remove_dir_all(folder.join("out")).expect("it can go");
+        codes.dedup();
+        codes
+    };
+    assert_eq!(ends(&["--save-all-writes", "--sym-stdout"], &[]), ["1"]);
+    assert_eq!(ends(&["--fd-fail"], &[]), ["1", "11"]);
+    assert_eq!(
+        ends(&["-max-fail", "2", "argument"], &[]),
+        ["12", "2", "22"]
+    );
+    // The options of the run say which calls fail, the larger number is that of failures.
+    let closes = ["--faults", "1", "--fault", "close:EIO"];
+    assert_eq!(ends(&["--max-fail", "2"], &closes), ["1", "11"]);
+    let mut run = everett(&folder);
+    run.args(["run", "./files", "--max-fail"]);
+    let said = text(&expect(&mut run, 2));
+    assert!(
+        said.contains("--max-fail needs a number of failures"),
+        "{said}"
+    );
 }

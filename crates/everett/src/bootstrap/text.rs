@@ -260,6 +260,15 @@ fn words(args: &RunSpec) -> Result<String> {
     if let Stdin::Symbolic { size } = config.stdin {
         writeln!(text, "stdin = {{ symbolic = {size} }}")?;
     }
+    // Otherwise the options of the host say this.
+    if args.host.faults == 0 && config.options.faults.most > 0 {
+        writeln!(text, "faults = {}", config.options.faults.most)?;
+        let named = config.options.faults.only.iter();
+        let named: Vec<String> = named.map(|filter| quoted(&filter.to_string())).collect();
+        if args.host.fault.is_empty() {
+            writeln!(text, "fault_calls = {}", list(named))?;
+        }
+    }
     for file in &config.files {
         let path = quoted_bytes(&file.path)?;
         match file.contents {
