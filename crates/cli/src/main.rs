@@ -88,7 +88,7 @@ fn report(outcome: anyhow::Result<u8>) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            let text = format!("{error:#}");
+            let text = everett::error_text(error.as_ref());
             match commands::is_about_a_search_file(&error) {
                 true => session::quote(&text),
                 false => session::notice(&text),

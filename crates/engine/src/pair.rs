@@ -122,11 +122,8 @@ impl Differs {
         differs
     }
 
-    /// Compares mode, type and content of a file.
+    /// Compares type and content of a file.
     fn of_files(arena: &mut Arena, one: &ChangedFile, other: &ChangedFile) -> Differs {
-        if one.mode != other.mode {
-            return Differs::Always;
-        }
         let is_same = match (&one.what, &other.what) {
             (FileChange::File(one), FileChange::File(other)) => {
                 return Differs::of_bytes(arena, one, other);
@@ -177,16 +174,35 @@ fn aspects(arena: &mut Arena, new: &Behaviour, old: &Behaviour) -> Aspects {
     let (one, other) = (by_path(&new.files), by_path(&old.files));
     let paths: BTreeSet<&Vec<u8>> = one.keys().chain(other.keys()).collect();
     for path in paths {
-        let differs = match (one.get(path), other.get(path)) {
-            (Some(one), Some(other)) => Differs::of_files(arena, one, other),
-            _ => Differs::Always,
-        };
-        all.push((
-            format!("the file {}", String::from_utf8_lossy(path)),
-            differs,
-        ));
+        let name = format!("the file {}", String::from_utf8_lossy(path));
+        match (one.get(path), other.get(path)) {
+            (Some(one), Some(other)) => {
+                if one.mode != other.mode {
+                    let modes = format!("mode {:04o}, of the other {:04o}", one.mode, other.mode);
+                    all.push((format!("{name} ({modes})"), Differs::Always));
+                }
+                all.push((name, Differs::of_files(arena, one, other)));
+            }
+            (one, other) => {
+                let who = if one.is_some() {
+                    "this build"
+                } else {
+                    "the other"
+                };
+                let what = one.or(other).map_or("", |file| how(&file.what));
+                all.push((format!("{name} (only {who} {what} it)"), Differs::Always));
+            }
+        }
     }
     all
+}
+
+/// Says what a build has done to a file.
+fn how(what: &FileChange) -> &'static str {
+    match what {
+        FileChange::Removed => "removes",
+        _ => "makes or changes",
+    }
 }
 
 /// Returns the condition under which two behaviours differ; `None` if they never do.

@@ -6,6 +6,8 @@ use everett_linux::HostConfig;
 use everett_native::{KnownPrograms, NativeConfig, libraries};
 use everett_solver::{SmtConfig, SolverConfig};
 use everett_vm::VmOptions;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -122,8 +124,13 @@ pub(crate) fn program_host(config: ExplorerConfig) -> HostConfig {
 pub(crate) fn is_program(path: &Path) -> bool {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let mut folders = std::env::split_paths(&folders);
-    path.is_file()
-        || (path.components().count() == 1 && folders.any(|dir| dir.join(path).is_file()))
+    is_executable(path)
+        || (path.components().count() == 1 && folders.any(|dir| is_executable(&dir.join(path))))
+}
+
+fn is_executable(path: &Path) -> bool {
+    let metadata = std::fs::metadata(path);
+    metadata.is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
 }
 
 /// Returns the path of z3: the one in `PATH` unless `EVERETT_Z3` is set, otherwise the pinned
@@ -151,11 +158,32 @@ const MAX_LONG_COMPUTATIONS: u32 = 40;
 pub(crate) fn expect_native(program: &Path) -> Result<()> {
     match std::fs::metadata(program) {
         Err(_) => bail!(Program, "there is no native program {}", program.display()),
+        Ok(metadata) if metadata.is_dir() => {
+            bail!(Program, "{} is a folder, not a program", program.display())
+        }
         Ok(metadata) if !metadata.is_file() => {
             bail!(Program, "{} is not a regular file", program.display())
         }
+        Ok(metadata) if metadata.mode() & 0o111 == 0 => {
+            bail!(Program, "{} is not executable", program.display())
+        }
+        Ok(_) if !begins_as_program(program) => {
+            bail!(
+                Program,
+                "{} is not a program: it is neither an ELF file nor a script",
+                program.display()
+            )
+        }
         Ok(_) => Ok(()),
     }
+}
+
+/// Returns whether the kernel would execute a file, by its first bytes. What cannot be read may be
+/// one.
+fn begins_as_program(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = std::fs::File::open(file).and_then(|file| file.take(4).read_to_end(&mut start));
+    read.is_err() || start == b"\x7fELF" || start.starts_with(b"#!")
 }
 
 /// Returns the configuration of native runs for a host.

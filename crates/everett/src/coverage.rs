@@ -30,6 +30,11 @@ pub fn coverage(spec: &CoverageSpec) -> Result<LineCoverage> {
             Err(error) => bail!(Usage, "{} cannot be read: {error}", path.display()),
         };
         match LineCoverage::from_lcov(&text) {
+            Ok(coverage) if coverage.files().next().is_none() => bail!(
+                Usage,
+                "{} names no source files; programs without debug information have no coverage",
+                path.display()
+            ),
             Ok(coverage) => all.merge(&coverage),
             Err(error) => bail!(Usage, "{}: {error}", path.display()),
         }
@@ -40,6 +45,13 @@ pub fn coverage(spec: &CoverageSpec) -> Result<LineCoverage> {
         .collect();
     if let Some(unknown) = spec.functions.iter().find(|name| !known.contains(name)) {
         bail!(Usage, "there is no function {unknown} in these runs");
+    }
+    let is_unknown = |end: &&String| !all.files().any(|(name, _)| name.ends_with(end.as_str()));
+    if let Some(unknown) = spec.files.iter().find(is_unknown) {
+        bail!(
+            Usage,
+            "there is no file that ends in {unknown} in these runs"
+        );
     }
     all.choose(&spec.files, &spec.functions);
     Ok(all)

@@ -20,6 +20,12 @@ use crate::summary::DifferenceEntry;
 use crate::trace::{AGAINST, Differing, HOST, WorldTrace, read_trace};
 use crate::verdict::Verdict;
 
+/// Begins the line that says whether a difference is confirmed.
+const NATIVELY: &str = "natively: ";
+
+/// The description of a difference, for people.
+const TEXT: &str = "difference.txt";
+
 /// The trace of the build under test.
 const NEW: &str = "input.trace";
 
@@ -53,7 +59,7 @@ fn build(file: &Path) -> OtherBuild {
 
 /// Describes the input, the choices and the output of both builds, for people.
 fn describe(entry: &DifferenceEntry, difference: &Difference) -> String {
-    let mut text = format!("{}\nnatively: see summary.json\n", entry.text());
+    let mut text = format!("{}\n{NATIVELY}not tried\n", entry.text());
     let [new, old] = &difference.traces;
     text.push_str("\ninputs:\n");
     for input in new.inputs.iter() {
@@ -101,7 +107,7 @@ impl Recorder<'_> {
         let text = describe(&entry, difference);
         let json = |trace: &Trace| WorldTrace::of_program(trace.clone()).to_json();
         let files: Vec<NamedFile> = vec![
-            ("difference.txt".to_owned(), text.into_bytes()),
+            (TEXT.to_owned(), text.clone().into_bytes()),
             (NEW.to_owned(), json(&difference.traces[0])),
             (AGAINST.to_owned(), json(&difference.traces[1])),
             (
@@ -116,7 +122,8 @@ impl Recorder<'_> {
             difference,
         };
         self.observer.event(&event);
-        self.differing.push((number, difference.traces.clone()));
+        self.differing
+            .push((number, difference.traces.clone(), text));
         self.differences.push(entry);
     }
 
@@ -131,8 +138,10 @@ impl Recorder<'_> {
         for (number, entry) in open {
             let dir = self.folder.path().join(&entry.dir);
             let read = |name: &str| read_trace(&dir.join(name)).ok();
+            let text = everett_report::read_file(&dir.join(TEXT)).unwrap_or_default();
             if let (Some(new), Some(old)) = (read(NEW), read(AGAINST)) {
-                self.differing.push((number, [new, old]));
+                let text = String::from_utf8_lossy(&text).into_owned();
+                self.differing.push((number, [new, old], text));
             }
         }
     }
@@ -163,12 +172,15 @@ impl Recorder<'_> {
                 return self.warn(&format!("no difference is confirmed: {}", error.chain()));
             }
         };
-        for (number, traces) in std::mem::take(&mut self.differing) {
+        for (number, traces, text) in std::mem::take(&mut self.differing) {
             let limit = self.spec.max_time;
             if limit.is_some_and(|limit| self.session.now() >= limit) {
                 return self.warn("there is no time to confirm all differences");
             }
             let verdict = confirm(&worlds, &traces, &self.differences[number]);
+            let text = with_verdict(&text, &verdict).into_bytes();
+            let dir = self.differences[number].dir.clone();
+            self.write(move || in_folder(&dir, vec![(TEXT.to_owned(), text)]));
             let entry = &mut self.differences[number];
             entry.confirmed = Some(verdict.name().to_owned());
             entry.confirmed_reason = verdict.reason().map(str::to_owned);
@@ -178,6 +190,18 @@ impl Recorder<'_> {
             });
         }
     }
+}
+
+/// Returns the description of a difference with what its replay has shown.
+fn with_verdict(text: &str, verdict: &Verdict) -> String {
+    let reason = verdict
+        .reason()
+        .map_or_else(String::new, |why| format!(": {why}"));
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    if let Some(line) = lines.iter_mut().find(|line| line.starts_with(NATIVELY)) {
+        *line = format!("{NATIVELY}{}{reason}", verdict.name());
+    }
+    lines.join("\n") + "\n"
 }
 
 /// Replays a difference. It is confirmed if each build ends natively as its trace says, and the

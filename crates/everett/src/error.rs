@@ -154,14 +154,23 @@ impl Error {
 
     /// Returns the error and its causes, on one line.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str(&format!(": {error}"));
-            cause = error.source();
-        }
-        text
+        error_text(self)
     }
+}
+
+/// Returns an error and its causes, on one line. A cause that an error has in its own text is not
+/// repeated.
+pub fn error_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// Adds context to an error: what the operation was doing.

@@ -91,6 +91,12 @@ impl Mount {
                 notices,
             };
             all.add(&self.from, &self.to, &mut specs)?;
+        } else if metadata.is_file() && self.to.as_os_str().is_empty() {
+            bail!(
+                Invalid,
+                "{} is not a folder; a single file has a path in the guest (--file GUESTPATH=FILE)",
+                self.from.display()
+            );
         } else if metadata.is_file() {
             specs.push(file(&self.from, &self.to, &metadata, notices));
         } else {

@@ -78,7 +78,7 @@ pub use compare::describe as describe_end;
 pub use conclusion::{Conclusion, Guest};
 pub use coverage::{CoverageSpec, coverage};
 pub use disk::{DiskContents, DiskEntry};
-pub use error::{Error, Result};
+pub use error::{Error, Result, error_text};
 pub use events::{Event, Observer, Progress, Silent, WorldProgress};
 pub use exec::{Console, ExecEnding, ExecResult, ExecSpec, OutputStream, exec};
 pub use explore::{RunResult, prepare, resume};

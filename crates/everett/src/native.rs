@@ -213,6 +213,9 @@ pub fn native(
     } else if !spec.settings.is_empty() {
         return Err(Error::not_applicable("settings", "is for scenarios"));
     }
+    if let Some(program) = run.native_programs().first().filter(|_| !run.is_scenario()) {
+        expect_native(program)?;
+    }
     match spec.runs {
         Some(runs) => many(&spec, session, run, runs.get()),
         None if run.is_scenario() => one_world(&spec, session, &run),
@@ -235,7 +238,8 @@ fn one(
     }
     tell_revealing(&programs, session);
     let config = until_it_ends(native_config(host, programs, session)?, spec, session);
-    let seen = everett_native::run_watched(&config, Source::Random(spec.seed), watcher)?;
+    let seen = everett_native::run_watched(&config, Source::Random(spec.seed), watcher)
+        .context("the native program could not be run")?;
     Ok(NativeResult::Program(Box::new(seen)))
 }
 

@@ -69,8 +69,9 @@ pub(crate) struct Recorder<'o> {
     found: Vec<(usize, WorldFinding)>,
     /// Differences of two builds so far.
     pub differences: Vec<DifferenceEntry>,
-    /// Differences that must be replayed natively, with their indices in `differences`.
-    pub(crate) differing: Vec<(usize, Differing)>,
+    /// Differences that must be replayed natively, with their indices in `differences` and their
+    /// descriptions.
+    pub(crate) differing: Vec<(usize, Differing, String)>,
     /// Whether writing a result failed. The search continues, and findings are still reported.
     pub(crate) failed: bool,
     pub(crate) folder: Folder,

@@ -54,6 +54,10 @@ impl WorldFigures {
             worlds: counted.worlds,
             worlds_stalled: counted.stalled,
             worlds_deadlocked: counted.deadlocked,
+            ends_checked: {
+                let mut hosts = explorer.config().hosts.iter();
+                hosts.all(|host| !host.expects.is_empty())
+            },
             hosts_stalled: {
                 let hosts = counted.waiting.intersection(&counted.ending);
                 let name = |host: &HostIndex| explorer.config().hosts[host.index()].name.clone();

@@ -184,6 +184,8 @@ pub struct WorldFigures {
     pub worlds_stalled: u128,
     /// Number of worlds in which all hosts are blocked forever.
     pub worlds_deadlocked: u128,
+    /// Whether every host has to end as it is expected to, so that one that waits is a finding.
+    pub ends_checked: bool,
     /// Hosts that end in some worlds and are blocked forever in others.
     pub hosts_stalled: Vec<String>,
     /// Number of states created during the run.

@@ -381,6 +381,7 @@ fn stalled_text(world: &WorldFigures) -> Option<String> {
         worlds_stalled,
         worlds_deadlocked,
         hosts_stalled,
+        ends_checked,
         ..
     } = world;
     if hosts_stalled.is_empty() && *worlds_deadlocked == 0 {
@@ -390,9 +391,13 @@ fn stalled_text(world: &WorldFigures) -> Option<String> {
         hosts if hosts.is_empty() => String::new(),
         hosts => format!("; hosts that end in other worlds: {hosts}"),
     };
+    let hint = match ends_checked {
+        true => "",
+        false => " (`check_deadlocks` makes that a finding)",
+    };
     Some(format!(
-        "stalled: a host waits for ever in {worlds_stalled} of {worlds} worlds, all hosts in {worlds_deadlocked}{hosts} \
-         (`check_deadlocks` makes that a finding)"
+        "stalled: a host waits for ever in {worlds_stalled} of {worlds} worlds, all hosts in {worlds_deadlocked}\
+         {hosts}{hint}"
     ))
 }
 

@@ -4,7 +4,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
     /// An operation of the real machine failed.
-    #[error("the native program cannot be run: {0}")]
+    #[error("an operation of the machine failed: {0}")]
     Machine(#[from] std::io::Error),
     /// The host could not boot.
     #[error("the host cannot be started: {0}")]

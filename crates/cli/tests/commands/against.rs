@@ -4,6 +4,7 @@
 
 use crate::common::{build, everett, expect, folder, summary, text};
 use serde_json::Value;
+use std::fs;
 
 /// Builds two programs, compares them, and returns the comparison in the summary.
 fn compare(name: &str, [new, old]: [&str; 2], flags: &[&str], input: &[&str], code: i32) -> Value {
@@ -24,7 +25,11 @@ fn compare(name: &str, [new, old]: [&str; 2], flags: &[&str], input: &[&str], co
     );
     for difference in against["differences"].as_array().unwrap() {
         assert_eq!(difference["confirmed"], "confirmed", "{difference}\n{said}");
-        let trace = format!("out/{}/against.trace", difference["dir"].as_str().unwrap());
+        let dir = difference["dir"].as_str().unwrap();
+        let told = fs::read_to_string(folder.join("out").join(dir).join("difference.txt"));
+        let told = told.expect("a description");
+        assert!(told.contains("\nnatively: confirmed\n"), "{told}");
+        let trace = format!("out/{dir}/against.trace");
         // Each trace belongs to its own build.
         expect(everett(&folder).args(["replay", "--on", "old", &trace]), 0);
     }
@@ -158,6 +163,23 @@ fn exit_codes_and_files_are_compared() {
     );
     assert_eq!(first(&against).0.len(), 1);
     assert!(first(&against).0[0].starts_with("the file /"), "{against}");
+    let mode = |mode: &str| {
+        format!("#include <fcntl.h>\nint main(void) {{ return creat(\"out\", {mode}) < 0; }}")
+    };
+    let against = compare("mode", [&mode("0600"), &mode("0640")], &[], &[], 1);
+    let aspects = first(&against).0;
+    assert!(
+        aspects[0].ends_with("out (mode 0600, of the other 0640)"),
+        "{against}"
+    );
+    assert_eq!(aspects.len(), 1, "{against}");
+    let none = "int main(void) { return 0; }";
+    let against = compare("none", [none, &mode("0640")], &[], &[], 1);
+    let aspect = first(&against).0[0];
+    assert!(
+        aspect.ends_with("out (only the other makes or changes it)"),
+        "{against}"
+    );
 }
 
 #[test]

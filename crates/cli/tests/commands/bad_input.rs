@@ -34,6 +34,15 @@ fn programs_that_are_not_there() {
         &["exec", "./nothing"],
         &["there is no program ./nothing"],
     );
+    for many in [&[][..], &["--runs", "2"]] {
+        let native = |program| [&["native"][..], many, &[program]].concat();
+        refused(
+            &folder,
+            &native("./nothing"),
+            &["there is no native program ./nothing\n"],
+        );
+        refused(&folder, &native("."), &["is a folder, not a program\n"]);
+    }
     fs::write(folder.join("script"), "#!/bin/sh\n").expect("written");
     refused(
         &folder,
@@ -523,4 +532,69 @@ fn only_regular_files_are_read() {
             assert!(is_told, "{command} with {name}: {said}");
         }
     }
+}
+
+/// Wrong files where others are expected: the answer says what is wrong with them, once.
+#[test]
+fn files_of_another_kind_are_refused() {
+    let folder = folder("input-kinds");
+    build(&folder, "plain", "int main(void) { return 0; }", &[]);
+    fs::write(folder.join("empty"), "").expect("written");
+    fs::write(folder.join("text"), "hello\n").expect("written");
+    fs::create_dir(folder.join("folder")).expect("made");
+    for name in ["empty.bc", "text.bc"] {
+        fs::copy(folder.join(&name[..name.len() - 3]), folder.join(name)).expect("copied");
+    }
+    fs::set_permissions(folder.join("empty"), fs::Permissions::from_mode(0o755)).expect("set");
+    expect(everett(&folder).args(["run", "--out", "run", "./plain"]), 0);
+    for (command, words) in [
+        ("run empty.bc", "the file is empty"),
+        ("run text.bc", "this is text, not bitcode"),
+        ("run --against nothing.bc ./plain", "No such file"),
+        ("run --files text ./plain", "text is not a folder"),
+        (
+            "run --smt-solver ./text ./plain",
+            "there is no solver ./text",
+        ),
+        ("native ./text", "text is not executable"),
+        ("native ./empty", "empty is not a program: it is neither"),
+        ("native folder", "folder is a folder, not a program"),
+        ("replay --on text run", "text is not executable"),
+        ("test --on empty run", "empty is not a program"),
+        ("coverage text", "text names no source files"),
+        ("coverage empty run", "empty names no source files"),
+        (
+            "coverage --files nothing.c run",
+            "no file that ends in nothing.c",
+        ),
+        ("coverage --functions none run", "there is no function none"),
+    ] {
+        let words_of: Vec<&str> = command.split(' ').collect();
+        let said = text(&expect(everett(&folder).args(&words_of), 2));
+        assert_eq!(said.matches(words).count(), 1, "{command} said:\n{said}");
+    }
+}
+
+/// A script can be written to a device, whose permissions stay.
+#[test]
+fn scripts_go_to_devices() {
+    let folder = folder("input-export-device");
+    let program = "#include <stdlib.h>\nint main(void) { abort(); }";
+    build(&folder, "aborts", program, &[]);
+    expect(
+        everett(&folder).args(["run", "--out", "run", "./aborts"]),
+        1,
+    );
+    let mode = || {
+        fs::metadata("/dev/null")
+            .expect("a device")
+            .permissions()
+            .mode()
+    };
+    let before = mode();
+    expect(
+        everett(&folder).args(["export", "--out", "/dev/null", "run/findings/0001"]),
+        0,
+    );
+    assert_eq!(mode(), before);
 }

@@ -152,12 +152,17 @@ int main(int count, char **words) {
     ));
     let counted = "a host waits for ever in 3 of 3 worlds, all hosts in 2; hosts that end in other worlds: client";
     assert!(said.contains(counted), "{said}");
+    assert!(
+        said.contains("(--check-deadlocks makes that a finding)"),
+        "{said}"
+    );
     let found = summary(&folder.join("out"));
     assert_eq!(count(&found, "/worlds_deadlocked"), 2);
     assert_eq!(found["hosts_stalled"], serde_json::json!(["client"]));
     let options = ["--check-deadlocks", "--set", "host.server.expect=running"];
     let run = ["run", "--out", "found", "world.toml"];
-    expect(everett(&folder).args(run).args(options), 1);
+    let said = text(&expect(everett(&folder).args(run).args(options), 1));
+    assert!(!said.contains("makes that a finding"), "{said}");
     let found = summary(&folder.join("found"));
     let findings = found["findings"].as_array().expect("findings");
     assert_eq!(findings.len(), 1, "{found}");

@@ -42,10 +42,13 @@ pub struct Script {
 }
 
 impl Script {
-    /// Writes the script to an executable file.
+    /// Writes the script to an executable file, or to a device as it is.
     pub fn write(&self, file: &Path) -> Result<()> {
         let cannot_write = || format!("cannot write {}", file.display());
         std::fs::write(file, &self.text).with_context(cannot_write)?;
+        if !file.is_file() {
+            return Ok(());
+        }
         let permissions = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(file, permissions).with_context(cannot_write)
     }
