@@ -104,10 +104,15 @@ pub fn instrument(spec: &InstrumentSpec, notify: Notify<'_>) -> Result<Instrumen
     let options = Instrumentation {
         logs: spec.logs.clone(),
     };
-    for path in [
-        spec.program.clone(),
-        files::with_suffix(&spec.program, ".bc"),
-    ] {
+    let bitcode = files::with_suffix(&spec.program, ".bc");
+    if !bitcode.exists() {
+        let message = "there is no such file; build the program with `everett cc -g`".to_owned();
+        return Err(Error::Form {
+            path: bitcode,
+            message,
+        });
+    }
+    for path in [spec.program.clone(), bitcode] {
         // The tools that read it would wait forever.
         if std::fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
             let message = "it is not a regular file".to_owned();

@@ -561,6 +561,10 @@ fn files_of_another_kind_are_refused() {
         ("native folder", "folder is a folder, not a program"),
         ("replay --on text run", "text is not executable"),
         ("test --on empty run", "empty is not a program"),
+        (
+            "harden --budget 10% --workload true ./nothing",
+            "nothing.bc: there is no such file",
+        ),
         ("coverage text", "text names no source files"),
         ("coverage empty run", "empty names no source files"),
         (
@@ -573,6 +577,7 @@ fn files_of_another_kind_are_refused() {
         let said = text(&expect(everett(&folder).args(&words_of), 2));
         assert_eq!(said.matches(words).count(), 1, "{command} said:\n{said}");
     }
+    assert!(!folder.join("nothing.harden").exists());
 }
 
 /// A script can be written to a device, whose permissions stay.
