@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use everett::{Event, MemoryAccount, Notices, ProcessMemory, Session};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use crate::flags::with_flags;
 use crate::{EXIT_FINDINGS, EXIT_INTERRUPTED};
@@ -38,9 +38,9 @@ pub fn session() -> Result<Session> {
 /// second interrupt ends the process at once.
 pub fn stoppable_session() -> Result<Session> {
     let session = new_session()?;
-    let _ = STOP.set(session.stop.clone());
     let stop = session.stop.clone();
     handle_interrupts(move || {
+        INTERRUPTED.store(true, Ordering::SeqCst);
         if stop.swap(true, Ordering::SeqCst) {
             interrupt();
         }
@@ -85,8 +85,9 @@ pub fn quote(text: &str) {
 static FOUND: AtomicBool = AtomicBool::new(false);
 /// Whether a debugger gets the keyboard interrupts.
 static IGNORES: AtomicBool = AtomicBool::new(false);
-/// The stop flag of the operation, if it has one.
-static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// Whether the operation was interrupted. Its stop flag does not tell: an operation of several
+/// threads stops the others if one fails.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Records whether an event is a finding about the program.
 pub fn note_event(event: &Event<'_>) {
@@ -105,9 +106,9 @@ pub fn ignore_interrupts() {
     IGNORES.store(true, Ordering::SeqCst);
 }
 
-/// Returns whether the operation was asked to stop.
+/// Returns whether the operation was interrupted.
 pub fn is_interrupted() -> bool {
-    STOP.get().is_some_and(|stop| stop.load(Ordering::SeqCst))
+    INTERRUPTED.load(Ordering::SeqCst)
 }
 
 fn handle_interrupts(handler: impl Fn() + Send + 'static) -> Result<()> {

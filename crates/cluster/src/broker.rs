@@ -80,8 +80,10 @@ pub enum Kind {
     Outcome,
     /// The worker that holds a job.
     Lease,
-    /// The mark that the run was cancelled.
+    /// The mark that the run was cancelled. It stays when the run is removed.
     Cancelled,
+    /// The mark that no job of the run may be explored any more.
+    Over,
     /// Budget granted to jobs that have spent their share.
     Grant,
     /// The number of states of a worker: a [`crate::WorkerStatus`]. Advisory, as all following
@@ -96,6 +98,27 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 10] = [
+        Kind::Run,
+        Kind::Outcome,
+        Kind::Lease,
+        Kind::Cancelled,
+        Kind::Over,
+        Kind::Grant,
+        Kind::Worker,
+        Kind::Request,
+        Kind::Round,
+        Kind::Coverage,
+    ];
+
+    /// Returns the kinds of records that are removed with a run. The mark that it was cancelled
+    /// stays, so that workers that still have jobs of the run drop them.
+    pub fn removed() -> impl Iterator<Item = Kind> {
+        let all = Kind::ALL.into_iter();
+        all.filter(|kind| *kind != Kind::Cancelled)
+    }
+
     /// Returns the name of the kind in keys.
     pub fn name(self) -> &'static str {
         match self {
@@ -103,6 +126,7 @@ impl Kind {
             Kind::Outcome => "outcome",
             Kind::Lease => "lease",
             Kind::Cancelled => "cancelled",
+            Kind::Over => "over",
             Kind::Grant => "grant",
             Kind::Worker => "worker",
             Kind::Request => "request",
@@ -352,6 +376,15 @@ pub trait Broker: Send {
 
     /// Returns all runs.
     fn runs(&mut self) -> Result<Vec<RunId>>;
+
+    /// Removes the records ([`Kind::removed`]) and the jobs of a run.
+    fn remove_run(&mut self, run: &RunId) -> Result<()>;
+
+    /// Returns the hashes of all objects.
+    fn objects(&mut self) -> Result<Vec<Hash>>;
+
+    /// Removes objects.
+    fn remove_objects(&mut self, hashes: &[Hash]) -> Result<()>;
 
     /// Adds a job to the queue.
     fn publish(&mut self, ticket: &Ticket) -> Result<()>;

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::outcome::{CHILDREN, outcome_of};
 use crate::results::Submitted;
-use crate::run::{Build, Submission, describe, first_job};
+use crate::run::{Build, Submission, describe, first_job, restore};
 
 /// The worker's name for the part of a run that was explored before it was submitted.
 const BEFORE: &str = "(before it was submitted)";
@@ -67,6 +67,7 @@ fn submit_rest(
     let key = Key::of_job(Kind::Outcome, &run, &ticket.job);
     broker.record(&key, &outcome.to_bytes())?;
     broker.record(&Key::of_run(Kind::Run, &run), &manifest)?;
+    restore(broker, &objects)?;
     for ticket in outcome.tickets(&run, &ticket.job) {
         broker.publish(&ticket)?;
     }

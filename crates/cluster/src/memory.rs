@@ -193,6 +193,27 @@ impl Broker for MemoryBroker {
         Ok(runs.map(|key| key.run.clone()).collect())
     }
 
+    fn remove_run(&mut self, run: &RunId) -> Result<()> {
+        let mut stored = self.step();
+        let stays = |key: &Key| key.run != *run || key.kind == Kind::Cancelled;
+        stored.records.retain(|key, _| stays(key));
+        stored.waiting.retain(|(ticket, _)| ticket.run != *run);
+        stored.leased.retain(|(leased, _), _| leased != run);
+        Ok(())
+    }
+
+    fn objects(&mut self) -> Result<Vec<Hash>> {
+        Ok(self.step().objects.keys().copied().collect())
+    }
+
+    fn remove_objects(&mut self, hashes: &[Hash]) -> Result<()> {
+        let mut stored = self.step();
+        for hash in hashes {
+            stored.objects.remove(hash);
+        }
+        Ok(())
+    }
+
     fn publish(&mut self, ticket: &Ticket) -> Result<()> {
         let mut stored = self.step();
         stored.waiting.push_back((ticket.clone(), 0));

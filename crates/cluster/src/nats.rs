@@ -35,6 +35,8 @@ const BATCH: usize = 512;
 /// attempts.
 const SILENCE: Duration = Duration::from_secs(1);
 const MOST_LISTINGS: u32 = 30;
+/// The time after which an answer that the client library would wait for without end is given up.
+const NO_ANSWER: Duration = Duration::from_secs(5);
 /// The first byte of an object in a single message, and of one in several messages.
 const WHOLE: u8 = 0;
 const PARTS: u8 = 1;
@@ -48,6 +50,7 @@ pub struct NatsBroker {
     context: Context,
     records: Stream,
     objects: Stream,
+    jobs: Stream,
     workers: PullConsumer,
     lease: Duration,
 }
@@ -120,16 +123,20 @@ impl NatsBroker {
                         workers.await.map_err(Error::broker)
                     }
                 }?;
-                Ok((client, context, records, objects, workers))
+                Ok((client, context, [records, objects, jobs], workers))
             })
-            .map(|(client, context, records, objects, workers)| NatsBroker {
-                runtime,
-                client,
-                context,
-                records,
-                objects,
-                workers,
-                lease: lease.unwrap_or(LEASE),
+            .map(|(client, context, streams, workers)| {
+                let [records, objects, jobs] = streams;
+                NatsBroker {
+                    runtime,
+                    client,
+                    context,
+                    records,
+                    objects,
+                    jobs,
+                    workers,
+                    lease: lease.unwrap_or(LEASE),
+                }
             })
     }
 
@@ -201,12 +208,33 @@ impl NatsBroker {
 
     /// Sends the server a message about a lease, and waits until it is received.
     fn tell(&self, lease: &Lease, what: &'static str) -> Result<()> {
-        self.wait(async {
+        self.wait(answered(async {
             let told = self.client.publish(lease.token.clone(), what.into());
             told.await.map_err(Error::broker)?;
             self.client.flush().await.map_err(Error::broker)
-        })
+        }))
     }
+
+    /// Returns the subjects of a stream that match. Unlike [`NatsBroker::matching`], this does not
+    /// read the messages.
+    async fn subjects(stream: &Stream, filter: String) -> Result<Vec<String>> {
+        let found = stream.info_with_subjects(filter).await;
+        let found: Vec<_> = found.map_err(Error::broker)?.collect().await;
+        let found = found.into_iter();
+        let found = found.map(|found| found.map(|(subject, _)| subject).map_err(Error::broker));
+        found.collect()
+    }
+
+    async fn purge(stream: &Stream, filter: String) -> Result<()> {
+        let purged = stream.purge().filter(filter).await;
+        purged.map(|_| ()).map_err(Error::broker)
+    }
+}
+
+/// Waits for a limited time: an answer never comes if the connection breaks after the request.
+async fn answered<T>(what: impl Future<Output = Result<T>>) -> Result<T> {
+    let answer = tokio::time::timeout(NO_ANSWER, what).await;
+    answer.map_err(|_| Error::broker("the server does not answer"))?
 }
 
 fn failed(kind: PublishErrorKind) -> Error {
@@ -304,10 +332,41 @@ impl Broker for NatsBroker {
 
     fn runs(&mut self) -> Result<Vec<RunId>> {
         let filter = format!("everett.record.{}.*", Kind::Run.name());
-        let found = self.wait(Self::matching(&self.records, filter))?;
-        let name = |subject: &str| RunId::parse(subject.rsplit('.').next()?);
-        let found = found.iter();
-        Ok(found.filter_map(|(subject, _)| name(subject)).collect())
+        let found = self.wait(Self::subjects(&self.records, filter))?;
+        let name = |subject: &String| RunId::parse(subject.rsplit('.').next()?);
+        let mut runs: Vec<RunId> = found.iter().filter_map(name).collect();
+        runs.sort();
+        Ok(runs)
+    }
+
+    fn remove_run(&mut self, run: &RunId) -> Result<()> {
+        self.wait(async {
+            Self::purge(&self.jobs, format!("everett.job.{run}.*")).await?;
+            for kind in Kind::removed() {
+                let subject = format!("everett.record.{}.{run}", kind.name());
+                Self::purge(&self.records, format!("{subject}.*")).await?;
+                Self::purge(&self.records, subject).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn objects(&mut self) -> Result<Vec<Hash>> {
+        let found = self.wait(Self::subjects(&self.objects, "everett.object.*".to_owned()))?;
+        let name = |subject: &String| Hash::parse(subject.rsplit('.').next()?);
+        Ok(found.iter().filter_map(name).collect())
+    }
+
+    fn remove_objects(&mut self, hashes: &[Hash]) -> Result<()> {
+        self.wait(async {
+            for hash in hashes {
+                let subject = format!("everett.object.{hash}");
+                // The head comes first: without it, the parts do not count as an object.
+                Self::purge(&self.objects, subject.clone()).await?;
+                Self::purge(&self.objects, format!("{subject}.*")).await?;
+            }
+            Ok(())
+        })
     }
 
     fn publish(&mut self, ticket: &Ticket) -> Result<()> {
@@ -321,7 +380,7 @@ impl Broker for NatsBroker {
     }
 
     fn lease(&mut self) -> Result<Option<Lease>> {
-        self.wait(async {
+        self.wait(answered(async {
             let messages = self.workers.fetch().max_messages(1).messages().await;
             let mut messages = messages.map_err(Error::broker)?;
             let Some(message) = messages.next().await else {
@@ -344,7 +403,7 @@ impl Broker for NatsBroker {
                     Ok(None)
                 }
             }
-        })
+        }))
     }
 
     fn extend(&mut self, lease: &Lease) -> Result<()> {

@@ -2,8 +2,10 @@
 //! jobs that it created and removes it from the queue.
 
 use postgres::config::SslMode;
-use postgres::{Client, GenericClient, NoTls};
+use postgres::types::ToSql;
+use postgres::{Client, Config, GenericClient, NoTls, Row};
 use std::time::Duration;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::broker::{Broker, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket};
 use crate::connect::{LEASE, Secrets};
@@ -24,9 +26,17 @@ const TABLES: &str = "
 /// time.
 const TABLES_LOCK: i64 = 0x6576_6572_6574_7431;
 
-/// A connection to a PostgreSQL server.
+/// The time after which an attempt to connect, and a connection whose peer is silent, are given up.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// A connection to a PostgreSQL server. If the connection breaks, the next operation opens another
+/// one.
 pub struct PostgresBroker {
-    client: Client,
+    config: Config,
+    /// Encrypts connections, if that is wanted.
+    tls: Option<MakeRustlsConnect>,
+    /// The connection; `None` after an operation has failed.
+    client: Option<Client>,
     lease: Duration,
 }
 
@@ -77,6 +87,27 @@ fn acknowledge(client: &mut impl GenericClient, lease: &Lease) -> Result<bool> {
     Ok(removed.map_err(broken)? > 0)
 }
 
+/// Ends a job in one transaction.
+fn finish(client: &mut Client, lease: &Lease, explored: &Explored) -> Result<Outcome> {
+    let (run, job) = (&lease.ticket.run, &lease.ticket.job);
+    let mut transaction = client.transaction().map_err(broken)?;
+    let key = Key::of_job(Kind::Outcome, run, job);
+    // This waits for another transaction that records the same outcome.
+    let recorded = record(&mut transaction, &key, &explored.outcome.to_bytes())?;
+    let outcome = Outcome::read(&recorded)?;
+    if outcome == explored.outcome {
+        for (hash, bytes) in &explored.objects {
+            put(&mut transaction, *hash, bytes)?;
+        }
+    }
+    for ticket in outcome.tickets(run, job) {
+        publish(&mut transaction, &ticket)?;
+    }
+    acknowledge(&mut transaction, lease)?;
+    transaction.commit().map_err(broken)?;
+    Ok(outcome)
+}
+
 /// Converts an error of the server, with its reason.
 fn broken(error: postgres::Error) -> Error {
     let reason = std::error::Error::source(&error).map(ToString::to_string);
@@ -93,66 +124,112 @@ impl PostgresBroker {
         secrets: &Secrets,
         lease: Option<Duration>,
     ) -> Result<PostgresBroker> {
-        let mut config: postgres::Config = url.parse().map_err(broken)?;
+        let mut config: Config = url.parse().map_err(broken)?;
         if let Some(password) = &secrets.token {
             config.password(password);
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(SILENCE);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(SILENCE);
         }
         // The certificate of a server may be self-signed, which proves nothing, so TLS is used only
         // on request.
         let wants_tls = secrets.authorities.is_some() || config.get_ssl_mode() == SslMode::Require;
-        let mut client = match wants_tls {
-            true => {
-                config.ssl_mode(SslMode::Require);
-                config.connect(connector(secrets)?).map_err(broken)?
-            }
-            false => config.connect(NoTls).map_err(broken)?,
-        };
-        let mut transaction = client.transaction().map_err(broken)?;
-        let locked = transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&TABLES_LOCK]);
-        locked.map_err(broken)?;
-        transaction.batch_execute(TABLES).map_err(broken)?;
-        transaction.commit().map_err(broken)?;
-        Ok(PostgresBroker {
-            client,
+        if wants_tls {
+            config.ssl_mode(SslMode::Require);
+        }
+        let mut broker = PostgresBroker {
+            config,
+            tls: wants_tls.then(|| connector(secrets)).transpose()?,
+            client: None,
             lease: lease.unwrap_or(LEASE),
-        })
+        };
+        broker.with(|client| {
+            let mut transaction = client.transaction().map_err(broken)?;
+            let locked = transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&TABLES_LOCK]);
+            locked.map_err(broken)?;
+            transaction.batch_execute(TABLES).map_err(broken)?;
+            transaction.commit().map_err(broken)
+        })?;
+        Ok(broker)
+    }
+
+    fn open(&self) -> Result<Client> {
+        let opened = match &self.tls {
+            Some(tls) => self.config.connect(tls.clone()),
+            None => self.config.connect(NoTls),
+        };
+        opened.map_err(broken)
+    }
+
+    fn execute(&mut self, text: &str, values: &[&(dyn ToSql + Sync)]) -> Result<()> {
+        let executed = |client: &mut Client| client.execute(text, values).map_err(broken);
+        self.with(executed).map(|_| ())
+    }
+
+    fn query(&mut self, text: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+        self.with(|client| client.query(text, values).map_err(broken))
+    }
+
+    /// Executes an operation. A connection that was open before may have broken meanwhile, e.g.
+    /// because the server restarted, so the operation is repeated once on a new one. All operations
+    /// are idempotent.
+    fn with<T>(&mut self, mut operation: impl FnMut(&mut Client) -> Result<T>) -> Result<T> {
+        loop {
+            let (mut client, is_new) = match self.client.take() {
+                Some(client) => (client, false),
+                None => (self.open()?, true),
+            };
+            match operation(&mut client) {
+                // A failed connection does not always know that it is closed.
+                Err(Error::Broker(_)) if !is_new => {}
+                Err(error @ Error::Broker(_)) => return Err(error),
+                done => {
+                    self.client = Some(client);
+                    return done;
+                }
+            }
+        }
     }
 }
 
 impl Broker for PostgresBroker {
     fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()> {
-        put(&mut self.client, hash, bytes)
+        self.with(|client| put(client, hash, bytes))
     }
 
     fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>> {
         let text = "SELECT bytes FROM everett_objects WHERE hash = $1";
-        let row = self.client.query_opt(text, &[&hash.to_string()]);
-        row.map_err(broken)?
-            .map(|row| row.try_get(0).map_err(broken))
-            .transpose()
+        self.with(|client| {
+            let row = client.query_opt(text, &[&hash.to_string()]);
+            row.map_err(broken)?
+                .map(|row| row.try_get(0).map_err(broken))
+                .transpose()
+        })
     }
 
     fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
-        record(&mut self.client, key, value)
+        self.with(|client| record(client, key, value))
     }
 
     fn note(&mut self, key: &Key, value: &[u8]) -> Result<()> {
         let text = "INSERT INTO everett_records VALUES ($1, $2, $3, $4)
                     ON CONFLICT (kind, run, job) DO UPDATE SET value = EXCLUDED.value";
         let (kind, run, job) = (key.kind.name(), key.run.as_str(), job_of(key));
-        let noted = self.client.execute(text, &[&kind, &run, &job, &value]);
-        noted.map(|_| ()).map_err(broken)
+        self.execute(text, &[&kind, &run, &job, &value])
     }
 
     fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>> {
-        look_up(&mut self.client, key)
+        self.with(|client| look_up(client, key))
     }
 
     fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>> {
         let text =
             "SELECT job, value FROM everett_records WHERE kind = $1 AND run = $2 ORDER BY job";
-        let rows = self.client.query(text, &[&kind.name(), &run.as_str()]);
-        let rows = rows.map_err(broken)?.into_iter().map(|row| {
+        let rows = self.query(text, &[&kind.name(), &run.as_str()])?;
+        let rows = rows.into_iter().map(|row| {
             let job: String = row.try_get(0).map_err(broken)?;
             Ok((JobId::parse(&job), row.try_get(1).map_err(broken)?))
         });
@@ -164,15 +241,44 @@ impl Broker for PostgresBroker {
 
     fn runs(&mut self) -> Result<Vec<RunId>> {
         let text = "SELECT run FROM everett_records WHERE kind = $1 ORDER BY run";
-        let rows = self.client.query(text, &[&Kind::Run.name()]);
-        let names = rows.map_err(broken)?.into_iter();
+        let names = self.query(text, &[&Kind::Run.name()])?.into_iter();
         let names = names.map(|row| row.try_get::<_, String>(0).map_err(broken));
         let names = names.collect::<Result<Vec<_>>>()?.into_iter();
         Ok(names.filter_map(|name| RunId::parse(&name)).collect())
     }
 
+    fn remove_run(&mut self, run: &RunId) -> Result<()> {
+        let kinds: Vec<&str> = Kind::removed().map(Kind::name).collect();
+        self.with(|client| {
+            let mut transaction = client.transaction().map_err(broken)?;
+            let text = "DELETE FROM everett_jobs WHERE run = $1";
+            let removed = transaction.execute(text, &[&run.as_str()]);
+            removed.map_err(broken)?;
+            let text = "DELETE FROM everett_records WHERE run = $1 AND kind = ANY($2)";
+            let removed = transaction.execute(text, &[&run.as_str(), &kinds]);
+            removed.map_err(broken)?;
+            transaction.commit().map_err(broken)
+        })
+    }
+
+    fn objects(&mut self) -> Result<Vec<Hash>> {
+        let rows = self.query("SELECT hash FROM everett_objects", &[])?;
+        let names = rows.into_iter();
+        let names = names.map(|row| row.try_get::<_, String>(0).map_err(broken));
+        let names = names.collect::<Result<Vec<_>>>()?.into_iter();
+        Ok(names.filter_map(|name| Hash::parse(&name)).collect())
+    }
+
+    fn remove_objects(&mut self, hashes: &[Hash]) -> Result<()> {
+        let names: Vec<String> = hashes.iter().map(Hash::to_string).collect();
+        self.execute(
+            "DELETE FROM everett_objects WHERE hash = ANY($1)",
+            &[&names],
+        )
+    }
+
     fn publish(&mut self, ticket: &Ticket) -> Result<()> {
-        publish(&mut self.client, ticket)
+        self.with(|client| publish(client, ticket))
     }
 
     fn lease(&mut self) -> Result<Option<Lease>> {
@@ -183,8 +289,9 @@ impl Broker for PostgresBroker {
                 SELECT run, job FROM everett_jobs WHERE leased_until < now()
                 ORDER BY added LIMIT 1 FOR UPDATE SKIP LOCKED)
             RETURNING ticket, delivery";
-        let row = self.client.query_opt(text, &[&self.lease.as_secs_f64()]);
-        let Some(row) = row.map_err(broken)? else {
+        let seconds = self.lease.as_secs_f64();
+        let row = self.with(|client| client.query_opt(text, &[&seconds]).map_err(broken))?;
+        let Some(row) = row else {
             return Ok(None);
         };
         let ticket: Vec<u8> = row.try_get(0).map_err(broken)?;
@@ -203,29 +310,23 @@ impl Broker for PostgresBroker {
                     WHERE run = $1 AND job = $2 AND delivery = $3";
         let (run, job) = (lease.ticket.run.as_str(), lease.handed.as_str());
         let (delivery, seconds) = (lease.delivery as i64, self.lease.as_secs_f64());
-        let extended = self
-            .client
-            .execute(text, &[&run, &job, &delivery, &seconds]);
-        extended.map(|_| ()).map_err(broken)
+        self.execute(text, &[&run, &job, &delivery, &seconds])
     }
 
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool> {
-        acknowledge(&mut self.client, lease)
+        self.with(|client| acknowledge(client, lease))
     }
 
     fn release(&mut self, lease: &Lease) -> Result<()> {
         let text = "UPDATE everett_jobs SET leased_until = '-infinity'
                     WHERE run = $1 AND job = $2 AND delivery = $3";
         let (run, job) = (lease.ticket.run.as_str(), lease.handed.as_str());
-        let released = self
-            .client
-            .execute(text, &[&run, &job, &(lease.delivery as i64)]);
-        released.map(|_| ()).map_err(broken)
+        self.execute(text, &[&run, &job, &(lease.delivery as i64)])
     }
 
     fn waiting(&mut self) -> Result<u64> {
         let text = "SELECT count(*) FROM everett_jobs WHERE leased_until < now()";
-        let row = self.client.query_one(text, &[]).map_err(broken)?;
+        let row = self.with(|client| client.query_one(text, &[]).map_err(broken))?;
         let count: i64 = row.try_get(0).map_err(broken)?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
@@ -235,22 +336,6 @@ impl Broker for PostgresBroker {
     }
 
     fn finish(&mut self, lease: &Lease, explored: &Explored) -> Result<Outcome> {
-        let (run, job) = (&lease.ticket.run, &lease.ticket.job);
-        let mut transaction = self.client.transaction().map_err(broken)?;
-        let key = Key::of_job(Kind::Outcome, run, job);
-        // This waits for another transaction that records the same outcome.
-        let recorded = record(&mut transaction, &key, &explored.outcome.to_bytes())?;
-        let outcome = Outcome::read(&recorded)?;
-        if outcome == explored.outcome {
-            for (hash, bytes) in &explored.objects {
-                put(&mut transaction, *hash, bytes)?;
-            }
-        }
-        for ticket in outcome.tickets(run, job) {
-            publish(&mut transaction, &ticket)?;
-        }
-        acknowledge(&mut transaction, lease)?;
-        transaction.commit().map_err(broken)?;
-        Ok(outcome)
+        self.with(|client| finish(client, lease, explored))
     }
 }

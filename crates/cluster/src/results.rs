@@ -102,31 +102,56 @@ pub fn results(
         return Err(Error::ProgramChanged);
     }
     let status = status(broker, &submitted.run)?;
-    let jobs = jobs(broker, &status)?;
-    paths_of(&jobs)?;
-    expect_worlds_once(&jobs)?;
-    let (mut left, mut left_weight) = (Vec::new(), WeightSum::default());
-    for open in &status.open {
-        left.push(unpack_states(&fetch(broker, open.ticket.states)?)?);
-        left_weight.add_sum(&open.ticket.weight);
-    }
-    let gathered = Gathered {
-        jobs,
-        left,
-        left_weight,
-        limit: status.limit(),
-        unknown: status.unknown.clone(),
-        failures: status.failures.clone(),
-        figures: figures(&status),
-    };
+    let gathered = gather(broker, &status)?;
+    paths_of(&gathered.jobs)?;
+    expect_worlds_once(&gathered.jobs)?;
     Ok(conclude(dir, gathered, session, observer)?)
 }
 
-/// Returns the results of the jobs of a run.
-fn jobs(broker: &mut dyn Broker, status: &Status) -> Result<Vec<JobResult>> {
-    let results = status.results.iter();
-    let results = results.map(|hash| unpack_results(&fetch(broker, *hash)?));
-    results.collect()
+/// Fetches the results and the remaining states of a run. The weight of those that are missing or
+/// damaged is unknown: the others are still worth having.
+fn gather(broker: &mut dyn Broker, status: &Status) -> Result<Gathered> {
+    let mut gathered = Gathered {
+        jobs: Vec::new(),
+        left: Vec::new(),
+        left_weight: WeightSum::default(),
+        limit: status.limit(),
+        unknown: status.unknown.clone(),
+        failures: status.failures.clone(),
+        figures: figures(status),
+    };
+    for recorded in &status.results {
+        match results_in(broker, recorded.object) {
+            Ok(job) => gathered.jobs.push(job),
+            Err(Error::Damaged(what)) => {
+                gathered.unknown.add_sum(&recorded.weight);
+                let lost = format!("its results are lost: {what} (job {})", recorded.job);
+                gathered.failures.push(lost);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    for open in &status.open {
+        let (job, weight) = (&open.ticket.job, &open.ticket.weight);
+        match fetch(broker, open.ticket.states).and_then(|states| unpack_states(&states)) {
+            Ok(states) => {
+                gathered.left.push(states);
+                gathered.left_weight.add_sum(weight);
+            }
+            Err(Error::Damaged(what)) => {
+                gathered.unknown.add_sum(weight);
+                let lost = format!("its states are lost: {what} (job {job})");
+                gathered.failures.push(lost);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(gathered)
+}
+
+/// Returns the results in an object.
+fn results_in(broker: &mut dyn Broker, object: Hash) -> Result<JobResult> {
+    unpack_results(&fetch(broker, object)?)
 }
 
 /// Returns the paths of jobs, by digests of their answers. Fails if one was explored twice.
@@ -193,7 +218,9 @@ fn twice(all: &[&Combinations], chosen: &mut Vec<u64>, steps: &mut u64) -> Optio
 /// Returns the paths of a run that have ended, by digests of their answers.
 pub fn paths(broker: &mut dyn Broker, run: &RunId) -> Result<BTreeSet<u64>> {
     let status = status(broker, run)?;
-    paths_of(&jobs(broker, &status)?)
+    let jobs = status.results.iter();
+    let jobs = jobs.map(|recorded| results_in(broker, recorded.object));
+    paths_of(&jobs.collect::<Result<Vec<_>>>()?)
 }
 
 fn figures(status: &Status) -> ClusterFigures {

@@ -183,19 +183,31 @@ pub fn submit(
     submission: &Submission,
     session: &Session,
 ) -> Result<(RunId, Hash)> {
-    let (manifest, objects) = describe(submission, session)?;
+    let (manifest, mut objects) = describe(submission, session)?;
     let run = RunId::of(&manifest, &submission.nonce);
+    let kind = serde_json::from_slice(&manifest).map_err(Error::damaged)?;
+    let (ticket, states) = first_job(&run, &kind)?;
+    objects.push((ticket.states, states));
     for (hash, bytes) in &objects {
         broker.put(*hash, bytes)?;
     }
-    let kind = serde_json::from_slice(&manifest).map_err(Error::damaged)?;
-    let (ticket, states) = first_job(&run, &kind)?;
-    broker.put(ticket.states, &states)?;
     broker.record(&Key::of_run(Kind::Run, &run), &manifest)?;
+    restore(broker, &objects)?;
     if ticket.budget.spent().is_none() {
         broker.publish(&ticket)?;
     }
     Ok((run, Hash::of(&manifest)))
+}
+
+/// Stores objects of a run again that the removal of another run has taken away before this run was
+/// known.
+pub(crate) fn restore(broker: &mut dyn Broker, objects: &Objects) -> Result<()> {
+    for (hash, bytes) in objects {
+        if broker.get(*hash)?.is_none() {
+            broker.put(*hash, bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Cancels a run: workers drop its jobs. Results so far are kept.

@@ -1,6 +1,6 @@
 //! Starts a NATS server for local use, with storage in files; only this machine can reach it.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 
 const PROGRAM: &str = "nats-server";
+/// The file in the folder that is locked while a server uses the folder, and names that server.
+const LOCK: &str = "lock";
 /// Folders in which distributions install servers and which are not in the search path of users.
 const FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 const PAUSE: Duration = Duration::from_millis(20);
@@ -69,12 +71,38 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
+/// Locks a folder. The lock is that of the open file, so a server that has the file open, too,
+/// holds it even if this process is killed.
+fn lock(dir: &Path) -> Result<File> {
+    let path = dir.join(LOCK);
+    let mut options = fs::OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let file = options.open(&path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let server = fs::read_to_string(&path).unwrap_or_default();
+            let server = match server.trim() {
+                "" => "another server, which is just starting".to_owned(),
+                server => server.to_owned(),
+            };
+            Err(Error::Usage(format!(
+                "{} is in use by {server}; use that server, or end it first",
+                dir.display()
+            )))
+        }
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
 impl LocalServer {
-    /// Starts a server and waits until it can be reached.
+    /// Starts a server and waits until it can be reached. Fails if another server uses the folder.
     pub fn start(spec: &ServerSpec) -> Result<LocalServer> {
         let program = program()?;
         fs::create_dir_all(&spec.dir)?;
         let dir = fs::canonicalize(&spec.dir)?;
+        let mut lock = lock(&dir)?;
+        lock.set_len(0)?;
         let file = dir.join("nats.conf");
         // Servers before 2.10 have no such setting: they write at once, but let the kernel decide
         // when data reaches the disk.
@@ -103,7 +131,8 @@ impl LocalServer {
             .arg(&file)
             .arg("--ports_file_dir")
             .arg(&dir)
-            .stdin(Stdio::null())
+            // The server does not read it, but keeps the folder locked as long as it lives.
+            .stdin(Stdio::from(lock.try_clone()?))
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()?;
@@ -113,6 +142,8 @@ impl LocalServer {
             syncs_always,
         };
         server.url = server.wait_for_address(&dir)?;
+        let id = server.child.id();
+        lock.write_all(format!("{PROGRAM} (process {id}) at {}\n", server.url).as_bytes())?;
         Ok(server)
     }
 

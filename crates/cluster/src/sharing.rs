@@ -2,6 +2,7 @@
 //! states away, and records its results so far.
 
 use everett::{JobDecision, JobProgress, JobResult, Supervisor};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
@@ -21,9 +22,21 @@ const MOST_LEFT_OUT: u64 = 64;
 /// The pause between two attempts to reach the broker, and the maximum number of attempts.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const RETRIES: u32 = 120;
+/// The maximum number of attempts of a worker that is to stop.
+const LAST_RETRIES: u32 = 5;
 
 pub(crate) fn lock<'b>(broker: &'b Mutex<Box<dyn Broker>>) -> MutexGuard<'b, Box<dyn Broker>> {
     broker.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns whether a worker that has failed to reach its broker this many times tries again. One
+/// that is to stop soon gives up: its job is handed out again.
+pub(crate) fn may_retry(tries: u32, stop: &AtomicBool) -> bool {
+    let most = match stop.load(Ordering::Relaxed) {
+        true => LAST_RETRIES,
+        false => RETRIES,
+    };
+    tries < most
 }
 
 /// Counts the checks of a job, and decides what is done at each. Simulations use the same
@@ -77,6 +90,8 @@ pub(crate) struct Sharing<'b> {
     pub(crate) covered: usize,
     /// The reason why the remaining states are not explored.
     pub(crate) failure: Option<Error>,
+    /// Whether the worker is to stop.
+    pub(crate) stop: &'b AtomicBool,
     /// Called with the outcomes of jobs that end while the exploration continues.
     pub(crate) tell: &'b mut dyn FnMut(Outcome),
 }
@@ -133,7 +148,7 @@ impl Sharing<'_> {
         let mut tries = 0;
         loop {
             match hand_out(&mut **lock(self.broker), &mut self.lease, &explored) {
-                Err(Error::Broker(_)) if tries < RETRIES => tries += 1,
+                Err(Error::Broker(_)) if may_retry(tries, self.stop) => tries += 1,
                 Ok(true) => {
                     (self.tell)(explored.outcome);
                     return Ok(true);

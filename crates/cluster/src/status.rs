@@ -76,8 +76,8 @@ pub struct Status {
     pub failures: Vec<String>,
     /// Whether the run was cancelled.
     pub is_cancelled: bool,
-    /// The hashes of the results of jobs.
-    pub(crate) results: Vec<Hash>,
+    /// The results of explored jobs.
+    pub(crate) results: Vec<Recorded>,
     /// Jobs without an outcome.
     pub(crate) open: Vec<Open>,
 }
@@ -102,6 +102,17 @@ impl WorkerFigures {
     }
 }
 
+/// Results that an explored job recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    /// The job.
+    pub job: JobId,
+    /// The hash of the object with the results.
+    pub object: Hash,
+    /// The weight of what the results are about, except for what was given up.
+    pub weight: WeightSum,
+}
+
 /// A job without an outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
@@ -120,12 +131,7 @@ impl fmt::Display for Status {
         let shown: Vec<String> = shown
             .map(|(name, weight)| format!("{name} {weight:.6}"))
             .collect();
-        let state = match (self.is_over(), self.is_cancelled) {
-            (true, _) if self.limit().is_some() => "at a limit",
-            (true, _) => "finished",
-            (false, true) => "cancelled",
-            (false, false) => "running",
-        };
+        let state = self.state();
         let (jobs, leased, pending) = (self.jobs, self.jobs_leased, self.jobs_pending);
         writeln!(
             f,
@@ -191,6 +197,16 @@ impl Status {
         }
     }
 
+    /// Returns the state of the run in a word or two.
+    pub fn state(&self) -> &'static str {
+        match (self.is_over(), self.is_cancelled) {
+            (true, _) if self.limit().is_some() => "at a limit",
+            (true, _) => "finished",
+            (false, true) => "cancelled",
+            (false, false) => "running",
+        }
+    }
+
     /// Returns whether no remaining job may be explored.
     pub fn is_over(&self) -> bool {
         let may_go_on = self.free.spent().is_none();
@@ -230,7 +246,7 @@ impl Status {
         )
     }
 
-    fn add(&mut self, outcome: Outcome) -> bool {
+    fn add(&mut self, job: &JobId, outcome: Outcome) -> bool {
         self.jobs += 1;
         self.work.add(&outcome.work);
         self.findings = self.findings.saturating_add(outcome.findings);
@@ -243,7 +259,16 @@ impl Status {
         let worker = self.workers.entry(outcome.worker.clone());
         worker.or_default().add(&outcome);
         self.failures.extend(outcome.failure);
-        self.results.extend(outcome.results);
+        if let Some(object) = outcome.results {
+            let mut weight = outcome.finished.clone();
+            weight.add_sum(&outcome.pruned);
+            weight.add_sum(&outcome.excluded);
+            self.results.push(Recorded {
+                job: job.clone(),
+                object,
+                weight,
+            });
+        }
         self.finished.add_sum_checked(&outcome.finished)
             && self.unknown.add_sum_checked(&outcome.unknown)
             && self.pruned.add_sum_checked(&outcome.pruned)
@@ -334,7 +359,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
                     return Err(Error::Unbalanced(what));
                 }
                 next.extend(outcome.all_tickets(run, &name));
-                status.add(outcome)
+                status.add(&name, outcome)
             }
             None => {
                 let is_leased = leases.contains_key(&name);
@@ -359,7 +384,8 @@ fn deliveries(lease: &[u8]) -> u64 {
 }
 
 /// Publishes the jobs that no worker holds again, and grants stopped jobs the budget that others
-/// did not use. Returns the number of published jobs; `None` if the run is over.
+/// did not use. Returns the number of published jobs; `None` if the run is over, which is recorded,
+/// so that no worker looks at it again.
 pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
     let status = status(broker, run)?;
     let nobodys = status.open.iter();
@@ -369,6 +395,10 @@ pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
         broker.publish(&open.ticket)?;
         added += 1;
     }
+    if status.is_over() {
+        broker.record(&Key::of_run(Kind::Over, run), b"{}")?;
+        return Ok(None);
+    }
     grant(broker, run)?;
-    Ok((!status.is_over()).then_some(added))
+    Ok(Some(added))
 }

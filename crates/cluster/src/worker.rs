@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::broker::{Broker, Explored, Key, Kind, Lease, Outcome, RunId, Ticket, fetch};
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::grant::grant;
 use crate::hash::Hash;
 use crate::outcome::{CHILDREN, note_lease, outcome_of, settle_again};
 use crate::run::{Build, Manifest};
-use crate::sharing::{CHECKS_A_PIECE, CheckCounter, RETRIES, RETRY_PAUSE, Sharing, lock};
+use crate::sharing::{CHECKS_A_PIECE, CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry};
 use crate::states::unpack_states;
 use crate::station::{Round, Station};
 use crate::status::reseed;
@@ -30,6 +30,10 @@ const FIRST_CHECK_PART: u64 = 16;
 const IDLE_BEFORE_RESEEDING: u32 = 50;
 /// The time for which an idle worker waits before it asks again.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The same for a worker that has been idle for a while and knows of no run that goes on.
+const LONG_PAUSE: Duration = Duration::from_millis(500);
+/// Number of times that a worker asks for a job before it waits longer.
+const IDLE_BEFORE_LONG_PAUSES: u32 = 100;
 
 /// The configuration of a worker.
 #[derive(Clone, Debug)]
@@ -88,8 +92,12 @@ pub struct Worker<'s> {
     spec: WorkerSpec,
     session: &'s Session,
     runs: BTreeMap<RunId, Rc<Known>>,
-    /// Runs without open jobs.
+    /// Runs without open jobs, and cancelled ones.
     over: BTreeSet<RunId>,
+    /// Runs that were not over when the worker first saw them.
+    open: BTreeSet<RunId>,
+    /// The time at which the worker last had a job.
+    worked_at: Instant,
     station: Station,
 }
 
@@ -125,6 +133,8 @@ impl<'s> Worker<'s> {
             session,
             runs: BTreeMap::new(),
             over: BTreeSet::new(),
+            open: BTreeSet::new(),
+            worked_at: Instant::now(),
         }
     }
 
@@ -231,6 +241,7 @@ impl<'s> Worker<'s> {
             checks: CheckCounter::default(),
             covered: 0,
             failure: None,
+            stop: &self.session.stop,
             tell: &mut |outcome| tell(&WorkerStep::Explored(Box::new(outcome))),
         };
         let work = (work.div_ceil(FIRST_CHECK_PART), work);
@@ -374,7 +385,9 @@ impl<'s> Worker<'s> {
             Taken::Over => return Ok(WorkerStep::Dropped),
             Taken::Job(job) => job,
         };
-        let shared = with_heartbeat(broker, &job.lease, || self.share(broker, &job, tell))?;
+        let shared = with_heartbeat(broker, &job.lease, || self.share(broker, &job, tell));
+        self.worked_at = Instant::now();
+        let shared = shared?;
         let Some((lease, explored)) = shared else {
             return Ok(WorkerStep::Dropped);
         };
@@ -382,7 +395,7 @@ impl<'s> Worker<'s> {
         loop {
             let finished = Worker::finish_lease(&mut **lock(broker), &lease, &explored);
             match finished {
-                Err(Error::Broker(_)) if tries < RETRIES => tries += 1,
+                Err(Error::Broker(_)) if may_retry(tries, &self.session.stop) => tries += 1,
                 finished => return Ok(WorkerStep::Explored(Box::new(finished?))),
             }
             sleep(RETRY_PAUSE);
@@ -393,12 +406,36 @@ impl<'s> Worker<'s> {
     /// idle worker.
     pub fn balance(&mut self, broker: &mut dyn Broker) -> Result<Vec<Round>> {
         let mut rounds = Vec::new();
-        for run in broker.runs()? {
-            if !self.over.contains(&run) {
-                rounds.extend(self.station.balance(broker, &run)?);
-            }
+        for run in self.open_runs(broker)? {
+            rounds.extend(self.station.balance(broker, &run)?);
         }
         Ok(rounds)
+    }
+
+    /// Returns the runs that may have jobs. Looks only once at runs that are over, because a broker
+    /// may have many of them.
+    fn open_runs(&mut self, broker: &mut dyn Broker) -> Result<Vec<RunId>> {
+        let runs: BTreeSet<RunId> = broker.runs()?.into_iter().collect();
+        // Others may have been removed.
+        self.over.retain(|run| runs.contains(run));
+        self.open.retain(|run| runs.contains(run));
+        for run in runs {
+            if self.over.contains(&run) || self.open.contains(&run) {
+                continue;
+            }
+            match is_marked_as_over(broker, &run)? {
+                true => self.over.insert(run),
+                false => self.open.insert(run),
+            };
+        }
+        Ok(self.open.iter().cloned().collect())
+    }
+
+    /// Stops looking at a run.
+    fn close(&mut self, run: RunId) {
+        self.runs.remove(&run);
+        self.open.remove(&run);
+        self.over.insert(run);
     }
 
     /// Explores jobs until the stop flag is set or the worker has been idle long enough. Retries
@@ -419,10 +456,13 @@ impl<'s> Worker<'s> {
         broker: &Mutex<Box<dyn Broker>>,
         tell: &mut dyn FnMut(&WorkerStep),
     ) -> Result<()> {
-        let (mut idle, mut failures) = (0u32, 0);
+        let (mut idle, mut waited, mut failures) = (0u32, Duration::ZERO, 0);
+        self.worked_at = Instant::now();
         while !self.session.stop.load(Ordering::Relaxed) {
             let did = match self.step(broker, tell) {
-                Err(Error::Broker(_)) if failures < RETRIES => {
+                Err(Error::Broker(_))
+                    if may_retry(failures, &self.session.stop) && !self.is_tired() =>
+                {
                     failures += 1;
                     sleep(RETRY_PAUSE);
                     continue;
@@ -432,45 +472,68 @@ impl<'s> Worker<'s> {
             failures = 0;
             tell(&did);
             if !matches!(did, WorkerStep::Nothing) {
-                idle = 0;
+                (idle, waited) = (0, Duration::ZERO);
                 continue;
             }
             idle += 1;
-            self.station.waited(PAUSE);
+            let pause = match self.open.is_empty() && idle > IDLE_BEFORE_LONG_PAUSES {
+                true => LONG_PAUSE,
+                false => PAUSE,
+            };
+            waited += pause;
+            self.station.waited(pause);
             if Station::is_round_due(idle) {
                 // It does no harm if advisory records do not arrive.
                 let rounds = self.balance(&mut **lock(broker)).unwrap_or_default();
                 let rounds = rounds.into_iter().map(WorkerStep::Balanced);
                 rounds.for_each(|round| tell(&round));
             }
-            if self.spec.idle.is_some_and(|most| PAUSE * idle > most) {
+            if self.spec.idle.is_some_and(|most| waited > most) {
                 return Ok(());
             }
             if idle.is_multiple_of(IDLE_BEFORE_RESEEDING) {
-                self.reseed(&mut **lock(broker))?;
+                match self.reseed(&mut **lock(broker)) {
+                    // The next request for a job notices whether the broker can be reached.
+                    Err(Error::Broker(_)) => {}
+                    looked => drop(looked?),
+                }
             }
-            sleep(PAUSE);
+            sleep(pause);
         }
         Ok(())
+    }
+
+    /// Returns whether the worker has had no job for so long that it leaves even if it cannot ask
+    /// for one.
+    fn is_tired(&self) -> bool {
+        let most = self.spec.idle;
+        most.is_some_and(|most| self.worked_at.elapsed() > most)
     }
 
     /// Publishes jobs again that fell out of the queue, which no broker should allow.
     pub fn reseed(&mut self, broker: &mut dyn Broker) -> Result<u64> {
         let mut added = 0;
-        for run in broker.runs()? {
-            if self.over.contains(&run) {
+        for run in self.open_runs(broker)? {
+            if is_marked_as_over(broker, &run)? {
+                self.close(run);
                 continue;
             }
-            let is_cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, &run))?;
-            match reseed(broker, &run)? {
-                Some(jobs) if is_cancelled.is_none() => added += jobs,
-                _ => {
-                    self.over.insert(run);
-                }
+            match reseed(broker, &run) {
+                Ok(Some(jobs)) => added += jobs,
+                // It may have been removed meanwhile.
+                Ok(None) | Err(Error::NoRun(_)) => self.close(run),
+                Err(error) => return Err(error),
             }
         }
         Ok(added)
     }
+}
+
+/// Returns whether a run was cancelled, or whether a worker has seen that it is over.
+fn is_marked_as_over(broker: &mut dyn Broker, run: &RunId) -> Result<bool> {
+    let over = broker.look_up(&Key::of_run(Kind::Over, run))?;
+    let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
+    Ok(over.or(cancelled).is_some())
 }
 
 /// Extends the lease while a function runs.

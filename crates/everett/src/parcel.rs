@@ -171,6 +171,7 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
         (spec.against.is_some(), "against"),
         (spec.world.is_some(), "world"),
         (spec.klee_messages, "klee_messages"),
+        (spec.deterministic, "deterministic"),
         (spec.dtest && !spec.is_scenario(), "dtest"),
         (spec.max_time.is_some(), "max_time"),
         (spec.solver_log.is_some(), "solver_log"),

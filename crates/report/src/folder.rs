@@ -117,7 +117,9 @@ impl Folder {
     /// Creates a folder at this path. It must not contain a run.
     pub fn create(path: &Path) -> Result<Folder, WriteError> {
         let folder = Folder::open(path)?;
-        if path.join("summary.json").exists() {
+        // A run that was submitted to a cluster has no summary before its results are fetched.
+        let marks = ["summary.json", "cluster.json"];
+        if marks.iter().any(|name| path.join(name).exists()) {
             let source = io::Error::new(io::ErrorKind::AlreadyExists, "it holds an earlier run");
             return Err(WriteError {
                 path: path.to_owned(),

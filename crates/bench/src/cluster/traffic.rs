@@ -163,6 +163,15 @@ impl Broker for Timed {
         self.traffic.get().read(0);
         self.broker.runs()
     }
+    fn remove_run(&mut self, run: &RunId) -> Result<()> {
+        self.broker.remove_run(run)
+    }
+    fn objects(&mut self) -> Result<Vec<Hash>> {
+        self.broker.objects()
+    }
+    fn remove_objects(&mut self, hashes: &[Hash]) -> Result<()> {
+        self.broker.remove_objects(hashes)
+    }
     fn publish(&mut self, ticket: &Ticket) -> Result<()> {
         self.traffic.get().write(ticket.to_bytes().len());
         self.broker.publish(ticket)

@@ -20,6 +20,9 @@ use crate::commands::Subcommand;
 use crate::display::print;
 use crate::session::{notice, stoppable_session};
 
+/// The shortest lease: a worker sends three heartbeats in this time, each over a network.
+const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+
 /// Arguments of `everett cluster`.
 #[derive(clap::Args)]
 pub struct ClusterArgs {
@@ -72,6 +75,14 @@ impl Subcommand for ClusterArgs {
     }
 }
 
+/// Parses the duration of leases. Without any, every job would be handed out again at once.
+fn parse_lease(text: &str) -> Result<Duration, String> {
+    match parse_time(text).map_err(|error| error.to_string())? {
+        lease if lease < SHORTEST_LEASE => Err("a lease lasts at least 1s".to_owned()),
+        lease => Ok(lease),
+    }
+}
+
 /// Arguments of `everett worker`.
 #[derive(clap::Args)]
 pub struct WorkerArgs {
@@ -86,14 +97,14 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Number of workers; default: one per processor.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     workers: Option<u64>,
     /// Spill states when the process needs more memory than this, e.g.
     /// 4G; default: the limit of the run.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory)]
     max_memory: Option<u64>,
     /// Hand out a job again when its worker has sent no heartbeat for this time.
-    #[arg(long, value_name = "TIME", value_parser = parse_time, default_value = "30s")]
+    #[arg(long, value_name = "TIME", value_parser = parse_lease, default_value = "30s")]
     lease: Duration,
     /// Exit after waiting this long for a job; default: never.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]

@@ -87,13 +87,13 @@ subcommands! {
     Worker(cluster::WorkerArgs),
     /// Submits a run to a cluster. Takes the arguments of `run`.
     Submit(submit::SubmitArgs),
-    /// Shows the status of a submitted run, and checks that nothing of it is lost.
+    /// Shows the status of a submitted run, or of all, and checks that nothing of it is lost.
     Status(submit::StatusArgs),
     /// Shows the status of a submitted run until it ends.
     Watch(submit::WatchArgs),
     /// Writes the results of a submitted run so far into its folder, as `run` would.
     Results(submit::ResultsArgs),
-    /// Cancels a submitted run. The results so far are kept.
+    /// Cancels a submitted run. The results so far are kept, unless it is removed.
     Cancel(submit::CancelArgs),
     /// Builds a program for production with as many checks as fit into a stated overhead.
     Harden(harden::HardenArgs),

@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use everett_cluster::{Build, RunId, Submission, Submitted, cancel, results, status};
+use everett_cluster::{
+    Broker, Build, Removed, RunId, Submission, Submitted, cancel, remove, results, status,
+};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -13,7 +15,7 @@ use crate::args::RunArgs;
 use crate::broker::BrokerArgs;
 use crate::commands::{Subcommand, code_of};
 use crate::display::{Display, Mode, print};
-use crate::session::stoppable_session;
+use crate::session::{notice, stoppable_session};
 use crate::{EXIT_CLEAN, EXIT_INTERRUPTED};
 
 /// The polling interval of `watch`.
@@ -99,27 +101,61 @@ struct TargetArgs {
 
 impl TargetArgs {
     fn id(&self) -> Result<RunId> {
-        let name = self.run.to_str().and_then(RunId::parse);
-        match Submitted::of(&self.run) {
-            Ok(submitted) => Ok(submitted.run),
-            Err(error) => name.map_or_else(|| Err(error.into()), Ok),
-        }
+        id_of(&self.run)
+    }
+}
+
+/// Returns the name of a run, given as such or as its folder.
+fn id_of(run: &Path) -> Result<RunId> {
+    let name = run.to_str().and_then(RunId::parse);
+    match Submitted::of(run) {
+        Ok(submitted) => Ok(submitted.run),
+        Err(error) => name.map_or_else(|| Err(error.into()), Ok),
     }
 }
 
 /// Arguments of `everett status`.
 #[derive(clap::Args)]
 pub struct StatusArgs {
+    /// The folder that `everett submit` made, or the name of the run; default: all runs of the
+    /// broker, a line each.
+    run: Option<PathBuf>,
     #[command(flatten)]
-    target: TargetArgs,
+    broker: BrokerArgs,
     /// Print the status as JSON.
     #[arg(long)]
     json: bool,
 }
 
+impl StatusArgs {
+    /// Prints a line for each run.
+    fn list(&self, broker: &mut dyn Broker) -> Result<u8> {
+        for run in broker.runs()? {
+            let found = status(broker, &run);
+            let line = match (self.json, found) {
+                (true, Ok(status)) => {
+                    let mut status = status.to_json();
+                    status["run"] = json!(run);
+                    status.to_string()
+                }
+                (true, Err(error)) => json!({"run": run, "error": error.to_string()}).to_string(),
+                (false, Ok(status)) => format!("{run} {}: {}", status.state(), status.progress()),
+                (false, Err(error)) => format!("{run} {error}"),
+            };
+            print(&line);
+        }
+        Ok(EXIT_CLEAN)
+    }
+}
+
 impl Subcommand for StatusArgs {
     fn run(&self) -> Result<u8> {
-        let status = status(&mut *self.target.broker.connect()?, &self.target.id()?)?;
+        let run = self.run.as_deref().map(id_of).transpose()?;
+        let mut broker = self.broker.connect()?;
+        let Some(run) = run else {
+            return self.list(&mut *broker);
+        };
+        let status = status(&mut *broker, &run)?;
         print(&match self.json {
             true => status.to_json().to_string(),
             false => status.to_string(),
@@ -188,11 +224,27 @@ impl Subcommand for ResultsArgs {
 pub struct CancelArgs {
     #[command(flatten)]
     target: TargetArgs,
+    /// Remove the run from the broker, finished or not. Its folder stays, but `results` has
+    /// nothing more to write into it.
+    #[arg(long)]
+    remove: bool,
 }
 
 impl Subcommand for CancelArgs {
     fn run(&self) -> Result<u8> {
-        cancel(&mut *self.target.broker.connect()?, &self.target.id()?)?;
+        let (mut broker, run) = (self.target.broker.connect()?, self.target.id()?);
+        if !self.remove {
+            cancel(&mut *broker, &run)?;
+            return Ok(EXIT_CLEAN);
+        }
+        if let Removed::NoObjects(busy) = remove(&mut *broker, &run)? {
+            let busy: Vec<&str> = busy.iter().map(RunId::as_str).collect();
+            notice(&format!(
+                "note: its programs and results stay at the broker while other runs may need them ({}); the next \
+                 removal takes them",
+                busy.join(", ")
+            ));
+        }
         Ok(EXIT_CLEAN)
     }
 }

@@ -100,6 +100,15 @@ impl Broker for Between {
     fn runs(&mut self) -> Result<Vec<RunId>, Error> {
         self.op()?.runs()
     }
+    fn remove_run(&mut self, run: &RunId) -> Result<(), Error> {
+        self.op()?.remove_run(run)
+    }
+    fn objects(&mut self) -> Result<Vec<Hash>, Error> {
+        self.op()?.objects()
+    }
+    fn remove_objects(&mut self, hashes: &[Hash]) -> Result<(), Error> {
+        self.op()?.remove_objects(hashes)
+    }
     fn publish(&mut self, ticket: &everett_cluster::Ticket) -> Result<(), Error> {
         self.op()?.publish(ticket)
     }

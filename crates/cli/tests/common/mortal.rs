@@ -73,6 +73,15 @@ impl Broker for Mortal {
     fn runs(&mut self) -> Result<Vec<RunId>, Error> {
         self.op(Broker::runs)
     }
+    fn remove_run(&mut self, run: &RunId) -> Result<(), Error> {
+        self.op(|broker| broker.remove_run(run))
+    }
+    fn objects(&mut self) -> Result<Vec<Hash>, Error> {
+        self.op(Broker::objects)
+    }
+    fn remove_objects(&mut self, hashes: &[Hash]) -> Result<(), Error> {
+        self.op(|broker| broker.remove_objects(hashes))
+    }
     fn publish(&mut self, ticket: &Ticket) -> Result<(), Error> {
         self.op(|broker| broker.publish(ticket))
     }
