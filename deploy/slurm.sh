@@ -9,4 +9,6 @@
 #SBATCH --signal=INT@120
 set -eu
 : "${EVERETT_BROKER:?is the address of the broker}"
-srun everett worker --workers "$SLURM_CPUS_PER_TASK" --max-memory "$((2 * SLURM_CPUS_PER_TASK))G" --idle 10m
+# A worker may use 5 % more than --max-memory before it spills states, and the allotment (2 GiB a processor) is a hard
+# limit: 1.75 GiB a processor leave room for that and for what is not states.
+srun everett worker --workers "$SLURM_CPUS_PER_TASK" --max-memory "$((1792 * SLURM_CPUS_PER_TASK))M" --idle 10m

@@ -334,12 +334,16 @@ fn completeness(complete: bool) -> &'static str {
 fn totals(summary: &Summary) -> String {
     let complete = completeness(summary.complete);
     let findings = counted(summary.findings.len(), "finding");
-    let rate = short(summary.instructions as f64 / summary.wall_seconds.max(1e-9));
-    let ran = format!(
-        "{} ({rate}/s), {:.2} s",
-        counted(summary.instructions, "instruction"),
-        summary.wall_seconds
-    );
+    let instructions = counted(summary.instructions, "instruction");
+    let seconds = summary.wall_seconds;
+    let ran = match &summary.cluster {
+        // The time is that of gathering the results, not of the workers.
+        Some(_) => format!("{instructions} of workers, gathered in {seconds:.2} s"),
+        None => {
+            let rate = short(summary.instructions as f64 / seconds.max(1e-9));
+            format!("{instructions} ({rate}/s), {seconds:.2} s")
+        }
+    };
     match &summary.world {
         None => format!(
             "{complete}: {} ({} partial), {findings}, {ran}, {} of {} lines covered",
