@@ -377,7 +377,8 @@ pub trait Broker: Send {
     /// Returns all runs.
     fn runs(&mut self) -> Result<Vec<RunId>>;
 
-    /// Removes the records ([`Kind::removed`]) and the jobs of a run.
+    /// Removes the records ([`Kind::removed`]) of a run that was cancelled, and its jobs, unless
+    /// that is left to workers, which drop them.
     fn remove_run(&mut self, run: &RunId) -> Result<()>;
 
     /// Returns the hashes of all objects.

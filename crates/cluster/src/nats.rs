@@ -50,7 +50,6 @@ pub struct NatsBroker {
     context: Context,
     records: Stream,
     objects: Stream,
-    jobs: Stream,
     workers: PullConsumer,
     lease: Duration,
 }
@@ -123,17 +122,16 @@ impl NatsBroker {
                         workers.await.map_err(Error::broker)
                     }
                 }?;
-                Ok((client, context, [records, objects, jobs], workers))
+                Ok((client, context, [records, objects], workers))
             })
             .map(|(client, context, streams, workers)| {
-                let [records, objects, jobs] = streams;
+                let [records, objects] = streams;
                 NatsBroker {
                     runtime,
                     client,
                     context,
                     records,
                     objects,
-                    jobs,
                     workers,
                     lease: lease.unwrap_or(LEASE),
                 }
@@ -225,9 +223,19 @@ impl NatsBroker {
         found.collect()
     }
 
-    async fn purge(stream: &Stream, filter: String) -> Result<()> {
-        let purged = stream.purge().filter(filter).await;
-        purged.map(|_| ()).map_err(Error::broker)
+    /// Removes the messages whose subjects match, one by one: a purge would let consumers skip
+    /// messages that stay.
+    async fn remove(stream: &Stream, filter: String) -> Result<()> {
+        for subject in Self::subjects(stream, filter).await? {
+            let message = match stream.get_last_raw_message_by_subject(&subject).await {
+                Ok(message) => message,
+                Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => continue,
+                Err(error) => return Err(Error::broker(error)),
+            };
+            let deleted = stream.delete_message(message.sequence).await;
+            deleted.map_err(Error::broker)?;
+        }
+        Ok(())
     }
 }
 
@@ -340,12 +348,12 @@ impl Broker for NatsBroker {
     }
 
     fn remove_run(&mut self, run: &RunId) -> Result<()> {
+        // Jobs stay in the queue until workers drop them, because the run is cancelled.
         self.wait(async {
-            Self::purge(&self.jobs, format!("everett.job.{run}.*")).await?;
             for kind in Kind::removed() {
                 let subject = format!("everett.record.{}.{run}", kind.name());
-                Self::purge(&self.records, format!("{subject}.*")).await?;
-                Self::purge(&self.records, subject).await?;
+                Self::remove(&self.records, format!("{subject}.*")).await?;
+                Self::remove(&self.records, subject).await?;
             }
             Ok(())
         })
@@ -362,8 +370,8 @@ impl Broker for NatsBroker {
             for hash in hashes {
                 let subject = format!("everett.object.{hash}");
                 // The head comes first: without it, the parts do not count as an object.
-                Self::purge(&self.objects, subject.clone()).await?;
-                Self::purge(&self.objects, format!("{subject}.*")).await?;
+                Self::remove(&self.objects, subject.clone()).await?;
+                Self::remove(&self.objects, format!("{subject}.*")).await?;
             }
             Ok(())
         })

@@ -5,8 +5,9 @@ use crate::cluster::{
     CLEAN, Process, Slot, Trouble, Up, postgres, simulate, start_server, start_worker, status_of,
     submitted, wait_for,
 };
+use crate::common::samples::FORKS;
 use crate::common::{build, check_weights, everett, expect, folder, summary, text};
-use everett::{Conclusion, RunSpec, Session, Silent};
+use everett::{RunSpec, Session, Silent};
 use everett_cluster::{Broker, Hash, Kind, Removed, RunId, SharedMemory, remove, results, status};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -127,7 +128,7 @@ fn a_busy_worker_survives_a_restart_of_postgresql() {
         "--out",
         "by",
     ]);
-    expect(submit.arg("./endless"), CLEAN);
+    expect(submit.args(["./endless", "--sym-stdin", "64"]), CLEAN);
     let mut worker = start_worker(&folder, &url, "one");
     wait_for("jobs", || (explored(&folder, &url) >= 3).then_some(()));
     database.stop(server);
@@ -294,13 +295,13 @@ fn runs_are_listed_and_removed_and_not_overwritten() {
     assert_eq!(list(&folder, &url), "");
 }
 
-fn spec(folder: &Path, name: &str) -> RunSpec {
+fn spec(folder: &Path, program: &str, name: &str) -> RunSpec {
     RunSpec {
         all_tests: true,
         batch: Some(50),
         no_confirm: true,
         out: Some(folder.join(name)),
-        ..RunSpec::new([folder.join("few")])
+        ..RunSpec::new([folder.join(program)])
     }
 }
 
@@ -310,8 +311,8 @@ fn finished(folder: &Path, shared: &SharedMemory, count: u64) -> Vec<(RunId, Pat
     let explored = (0..count).map(|number| {
         // Other limits make other runs.
         let spec = RunSpec {
-            max_depth: Some(100 + number),
-            ..spec(folder, &format!("by-{number}"))
+            max_depth: Some(100 + number as u32),
+            ..spec(folder, "few", &format!("by-{number}"))
         };
         let (run, dir) = submitted(&mut shared.connect(), &spec);
         let (status, _) = simulate(shared, &run, 2, number, Trouble::default());
@@ -331,7 +332,7 @@ fn idle_workers_look_once_at_runs_that_are_over() {
     assert_eq!(first.worker.reseed(&mut first.broker).expect("it looks"), 0);
     // A worker that comes later need not look at the jobs of these runs at all.
     let mut later = Slot::new(&shared, &session, 8);
-    let mut requests = |slot: &mut Slot<'_>| {
+    let requests = |slot: &mut Slot<'_>| {
         let before = slot.broker.breaths;
         assert_eq!(slot.worker.balance(&mut slot.broker).expect("it looks"), []);
         before - slot.broker.breaths
@@ -375,8 +376,11 @@ fn a_removed_run_takes_nothing_from_others() {
 fn a_lost_result_is_unknown_and_the_others_are_not() {
     let folder = folder("upkeep-gap");
     let shared = SharedMemory::new(1000);
-    let (run, dir) = finished(&folder, &shared, 1).remove(0);
+    build(&folder, "forks", FORKS, &[]);
     let mut broker = shared.connect();
+    let (run, dir) = submitted(&mut broker, &spec(&folder, "forks", "by"));
+    let (status, _) = simulate(&shared, &run, 2, 1, Trouble::default());
+    assert!(status.is_complete() && status.jobs > 10);
     let outcomes = broker.list(Kind::Outcome, &run).expect("a list");
     let lost = outcomes.iter().find_map(|(_, outcome)| {
         let outcome: Value = serde_json::from_slice(outcome).expect("JSON");
@@ -388,7 +392,6 @@ fn a_lost_result_is_unknown_and_the_others_are_not() {
         .expect("removed");
     let result = results(&mut broker, &dir, &Session::new(), &mut Silent).expect("results");
     assert!(!result.summary.complete);
-    assert_eq!(result.summary.conclusion(), Conclusion::Failed);
     assert!(result.summary.weight.unknown > 0.0 && result.summary.weight.finished > 0.0);
     let summary = summary(&dir);
     check_weights(&summary);
