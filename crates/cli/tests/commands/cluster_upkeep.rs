@@ -358,7 +358,7 @@ fn a_removed_run_takes_nothing_from_others() {
         broker.objects().expect("a list").len() as u64,
         before - count
     );
-    assert_eq!(broker.runs().expect("a list"), [two.clone()]);
+    assert_eq!(broker.runs().expect("a list"), std::slice::from_ref(two));
     let session = Session::new();
     let gone = results(&mut broker, one_dir, &session, &mut Silent);
     let gone = gone.map(|_| ()).expect_err("it is gone").to_string();
