@@ -94,7 +94,7 @@ impl Mount {
         } else if metadata.is_file() && self.to.as_os_str().is_empty() {
             bail!(
                 Invalid,
-                "{} is not a folder; a single file has a path in the guest (--file GUESTPATH=FILE)",
+                "{} is not a folder; `file` gives a single file a path in the guest",
                 self.from.display()
             );
         } else if metadata.is_file() {
