@@ -43,8 +43,8 @@ pub(crate) fn write(
 }
 
 /// Writes the core file of a crash.
-pub(crate) fn write_core(folder: &Folder, result: &ScenarioResult, seen: &Seen) -> Result<()> {
-    if let Some(core) = seen.core.as_deref().and_then(crate::manager::core::unpack) {
+pub(crate) fn write_core(folder: &Folder, result: &ScenarioResult, packed: &str) -> Result<()> {
+    if let Some(core) = crate::manager::core::unpack(packed) {
         folder.write(&format!("scenarios/{}/core", result.name), &core)?;
     }
     Ok(())

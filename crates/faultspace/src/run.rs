@@ -463,8 +463,9 @@ impl<'s> Explorer<'s> {
         let result = self.results.last().cloned().unwrap_or_default();
         let seen = seen.ok().map(|(seen, _)| seen);
         regression::write(self.folder, self.config, &scenario, &result, seen.as_ref())?;
-        if let Some(seen) = seen.as_ref().filter(|_| self.is_first_of_its_cluster()) {
-            regression::write_core(self.folder, &result, seen)?;
+        let core = seen.as_ref().and_then(|seen| seen.core.as_deref());
+        if let Some(core) = core.filter(|_| self.is_first_of_its_cluster()) {
+            regression::write_core(self.folder, &result, core)?;
         }
         if result.outcome.is_failure() {
             let place = format!("scenarios/{}", result.name);

@@ -5,6 +5,8 @@ use nix::unistd::Pid;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
+use super::memory::{Mapping, mappings};
+
 /// Maximum number of bytes of memory in a core file. Large mappings are left out first.
 const MAX_MEMORY: u64 = 16 << 20;
 const PAGE: u64 = 4096;
@@ -18,8 +20,8 @@ const AUXILIARY: u32 = 6;
 const LOAD: u32 = 1;
 const NOTE: u32 = 4;
 
-/// A mapping of the process.
-struct Mapping {
+/// A mapping of the process, as a part of the core file.
+struct Part {
     begin: u64,
     end: u64,
     /// Flags of a program header: 4 for reading, 2 for writing, 1 for executing.
@@ -35,37 +37,29 @@ struct Mapping {
 pub(super) fn of(pid: Pid, registers: &libc::user_regs_struct, signal: i32) -> Option<Vec<u8>> {
     let id = pid.as_raw();
     let memory = File::open(format!("/proc/{id}/mem")).ok()?;
-    let maps = fs::read_to_string(format!("/proc/{id}/maps")).ok()?;
-    let mut mappings: Vec<Mapping> = maps.lines().filter_map(mapping).collect();
-    read(&mut mappings, &memory);
+    let mut parts: Vec<Part> = mappings(id).iter().filter_map(part).collect();
+    read(&mut parts, &memory);
     let notes = [
         note(STATUS, &status(id, registers, signal)),
         note(PROCESS, &process(id)),
         note(AUXILIARY, &fs::read(format!("/proc/{id}/auxv")).ok()?),
     ];
-    Some(assemble(&notes.concat(), &mappings))
+    Some(assemble(&notes.concat(), &parts))
 }
 
-fn mapping(line: &str) -> Option<Mapping> {
-    let mut words = line.split_ascii_whitespace();
-    let (begin, end) = words.next()?.split_once('-')?;
-    let rights = words.next()?;
-    let offset = words.next()?;
-    let file = words.nth(2).unwrap_or_default();
+fn part(mapping: &Mapping) -> Option<Part> {
+    let (file, rights) = (&mapping.file, &mapping.rights);
     // The kernel's variables cannot be read by others.
     (!file.starts_with("[vvar") && file != "[vsyscall]").then_some(())?;
     let flag = |right: char, flag: u32| u32::from(rights.contains(right)) * flag;
-    let begin = u64::from_str_radix(begin, 16).ok()?;
-    let end = u64::from_str_radix(end, 16).ok()?;
     let is_code = file.starts_with('/') && rights.contains('x') && !rights.contains('w');
-    let has_headers = u64::from_str_radix(offset, 16) == Ok(0);
-    Some(Mapping {
-        begin,
-        end,
+    Some(Part {
+        begin: mapping.begin,
+        end: mapping.end,
         flags: flag('r', 4) | flag('w', 2) | flag('x', 1),
         wanted: match is_code {
-            true => PAGE * u64::from(has_headers),
-            false => end.saturating_sub(begin),
+            true => PAGE * u64::from(mapping.offset == 0),
+            false => mapping.end.saturating_sub(mapping.begin),
         },
         bytes: Vec::new(),
     })
@@ -73,7 +67,7 @@ fn mapping(line: &str) -> Option<Mapping> {
 
 /// Reads the memory of as many mappings as fit, the small ones first: those of the stack and of
 /// variables.
-fn read(mappings: &mut [Mapping], memory: &File) {
+fn read(mappings: &mut [Part], memory: &File) {
     let mut order: Vec<usize> = (0..mappings.len()).collect();
     order.sort_by_key(|at| mappings[*at].wanted);
     let mut left = MAX_MEMORY;
@@ -163,7 +157,7 @@ fn program_header(kind: u32, flags: u32, fields: [u64; 4]) -> Vec<u8> {
     header
 }
 
-fn assemble(notes: &[u8], mappings: &[Mapping]) -> Vec<u8> {
+fn assemble(notes: &[u8], mappings: &[Part]) -> Vec<u8> {
     let count = mappings.len().min(usize::from(u16::MAX) - 2);
     let mappings = &mappings[..count];
     let notes_at = HEADER + PROGRAM_HEADER * (count as u64 + 1);
@@ -221,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_core_file_is_an_elf_file_with_its_memory() {
-        let mapping = |begin, bytes: Vec<u8>| Mapping {
+        let mapping = |begin, bytes: Vec<u8>| Part {
             begin,
             end: begin + PAGE,
             flags: 6,

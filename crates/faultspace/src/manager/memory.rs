@@ -1,4 +1,4 @@
-//! The memory usage of a process.
+//! The memory of a process: how much it uses, and its mappings.
 
 /// Returns the resident bytes, including all shared pages.
 pub(super) fn resident(process: i32) -> u64 {
@@ -35,4 +35,38 @@ mod tests {
         assert_eq!(resident(i32::MAX), 0);
         assert_eq!(proportional(i32::MAX), 0);
     }
+}
+
+/// A mapping of a process.
+pub(super) struct Mapping {
+    /// Its first address.
+    pub begin: u64,
+    /// The address after its last one.
+    pub end: u64,
+    /// Its rights, as `/proc` shows them.
+    pub rights: String,
+    /// Where it begins in its file.
+    pub offset: u64,
+    /// Its file or name; empty if it has none.
+    pub file: String,
+}
+
+/// Returns the mappings of a process.
+pub(super) fn mappings(pid: i32) -> Vec<Mapping> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let parse = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (begin, end) = words.next()?.split_once('-')?;
+        let rights = words.next()?.to_owned();
+        let offset = words.next()?;
+        let number = |digits: &str| u64::from_str_radix(digits, 16).ok();
+        Some(Mapping {
+            begin: number(begin)?,
+            end: number(end)?,
+            rights,
+            offset: number(offset)?,
+            file: words.nth(2).unwrap_or_default().to_owned(),
+        })
+    };
+    text.lines().filter_map(parse).collect()
 }

@@ -13,39 +13,14 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use super::memory::mappings;
+
 /// Maximum number of frames.
 const MAX_FRAMES: usize = 24;
 /// Register numbers of DWARF.
 const STACK_POINTER: u16 = 7;
 const RETURN_ADDRESS: u16 = 16;
 const REGISTERS: usize = 17;
-
-/// A mapped part of a file.
-struct Mapping {
-    begin: u64,
-    end: u64,
-    offset: u64,
-    file: String,
-}
-
-fn mappings(pid: i32) -> Vec<Mapping> {
-    let text = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    let parse = |line: &str| {
-        let mut words = line.split_ascii_whitespace();
-        let (begin, end) = words.next()?.split_once('-')?;
-        let rights = words.next()?;
-        let offset = words.next()?;
-        let file = words.nth(2).unwrap_or_default();
-        rights.contains('x').then_some(())?;
-        Some(Mapping {
-            begin: u64::from_str_radix(begin, 16).ok()?,
-            end: u64::from_str_radix(end, 16).ok()?,
-            offset: u64::from_str_radix(offset, 16).ok()?,
-            file: file.to_owned(),
-        })
-    };
-    text.lines().filter_map(parse).collect()
-}
 
 /// A file with code.
 struct Module {
@@ -137,7 +112,8 @@ impl Unwinder {
         let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else {
             return Vec::new();
         };
-        let mappings = mappings(pid);
+        let mut mappings = mappings(pid);
+        mappings.retain(|mapping| mapping.rights.contains('x'));
         let mut frames: Vec<Frame> = Vec::new();
         while frames.len() < MAX_FRAMES {
             // A return address follows the call, which may be the last instruction of its function.

@@ -21,7 +21,7 @@ pub const ROWS: &[Row] = &[
         clone,
     )
     .without(
-        "namespaces; pidfds of threads; processes that share files, or memory beyond CLONE_VFORK, \
+        "namespaces, pidfds of threads, processes that share files or memory beyond CLONE_VFORK, \
          without being threads",
     ),
     Row::new(
