@@ -23,20 +23,6 @@ fn field(process: i32, file: &str, name: &str) -> u64 {
     number.unwrap_or(0).saturating_mul(1024)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_has_memory_until_it_ends() {
-        let own = std::process::id() as i32;
-        assert!(resident(own) > 100_000);
-        assert!((1..=resident(own) * 2).contains(&proportional(own)));
-        assert_eq!(resident(i32::MAX), 0);
-        assert_eq!(proportional(i32::MAX), 0);
-    }
-}
-
 /// A mapping of a process.
 pub(super) struct Mapping {
     /// Its first address.
@@ -69,4 +55,18 @@ pub(super) fn mappings(pid: i32) -> Vec<Mapping> {
         })
     };
     text.lines().filter_map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_memory_until_it_ends() {
+        let own = std::process::id() as i32;
+        assert!(resident(own) > 100_000);
+        assert!((1..=resident(own) * 2).contains(&proportional(own)));
+        assert_eq!(resident(i32::MAX), 0);
+        assert_eq!(proportional(i32::MAX), 0);
+    }
 }
