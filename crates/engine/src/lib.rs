@@ -53,7 +53,7 @@ pub use pair::Difference;
 pub use part::{Part, WorldCounts};
 pub use random::Random;
 pub use saved::Saved;
-pub use search::{SEARCHERS, UnknownSearcher};
+pub use search::{DEFAULT_SEARCHERS, SEARCHERS, UnknownSearcher};
 pub use source::{SolverLine, SourceFrame, describe, principal};
 pub use spill::copy_of;
 pub use statistics::{EVENTS, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics};

@@ -3,9 +3,10 @@
 
 use everett_expr::Arena;
 use everett_native::{Deed, NativeHost, WorldRun};
+use everett_scenario::Accept;
 use everett_trojans::{ACCEPT, Pattern, REJECT};
 
-use crate::spec::{AcceptedBy, AcceptedRule, RunSpec};
+use crate::spec::{AcceptedBy, RunSpec};
 use crate::trace::WorldTrace;
 use crate::verdict::Verdict;
 
@@ -27,7 +28,7 @@ impl Acceptance {
 
     /// The native server must say what it does.
     pub(crate) fn watch(&self, hosts: &mut [NativeHost]) {
-        let is_watched = matches!(self.by.rule, AcceptedRule::Calls(_));
+        let is_watched = matches!(self.by.rule, Accept::Calls(_));
         for host in hosts {
             if host.name == self.by.server {
                 host.config.host.options.stops_at_calls = is_watched;
@@ -61,17 +62,17 @@ impl Acceptance {
             before.push(deed);
         }
         let (pattern, wanted) = match rule {
-            AcceptedRule::Calls(calls) => {
+            Accept::Calls(calls) => {
                 let is_call = |deed: &&Deed| {
                     let is_it = |name: &str| calls.iter().any(|call| call == name);
                     matches!(deed, Deed::Call(name) if is_it(name))
                 };
                 return before.iter().any(is_call);
             }
-            AcceptedRule::Mark => return before.contains(&&Deed::Mark(ACCEPT)),
-            AcceptedRule::Answer => (None, true),
-            AcceptedRule::Matching(pattern) => (Some(pattern), true),
-            AcceptedRule::Other(pattern) => (Some(pattern), false),
+            Accept::Marks => return before.contains(&&Deed::Mark(ACCEPT)),
+            Accept::Reply => (None, true),
+            Accept::ReplyMatches(pattern) => (Some(pattern), true),
+            Accept::ReplyOther(pattern) => (Some(pattern), false),
         };
         let mut answers = messages().filter(|message| {
             let is_answer = message.from == *server && message.to == self.sender;

@@ -1,7 +1,7 @@
 //! Translates a spec to the configurations of the engine and of native hosts. Must not know
 //! searches, replays, or files of results.
 
-use everett_engine::{ExplorerConfig, Limits, WorldHost};
+use everett_engine::{DEFAULT_SEARCHERS, ExplorerConfig, Limits, WorldHost};
 use everett_linux::HostConfig;
 use everett_native::{KnownPrograms, NativeConfig, libraries};
 use everett_solver::{SmtConfig, SolverConfig};
@@ -77,7 +77,7 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
             ..SolverConfig::default()
         },
         search: match spec.search.as_slice() {
-            [] => ["random-path", "coverage"].map(str::to_owned).to_vec(),
+            [] => DEFAULT_SEARCHERS.map(str::to_owned).to_vec(),
             named => named.to_vec(),
         },
         batch_instructions: spec.batch.unwrap_or_default(),

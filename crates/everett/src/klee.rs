@@ -11,47 +11,34 @@ use std::path::Path;
 
 use crate::summary::Summary;
 
-/// Returns KLEE's name of a kind of finding: the suffix of its file, and the text.
+/// Returns KLEE's name of a finding: the suffix of its file, and the text. The row of the kind has
+/// it, unless it depends on the message.
 fn name_of(kind: BugKind, message: &str) -> (String, String) {
     use BugKind::*;
-    let is_made_symbolic = message.starts_with(MAKE_SYMBOLIC);
     let (ending, text) = match kind {
-        OutOfBounds if is_made_symbolic => ("user", "Wrong size given to klee_make_symbolic"),
-        ReadOnlyWrite if is_made_symbolic => ("user", "cannot make readonly object symbolic"),
-        Unsupported if is_made_symbolic => ("exec", message),
-        _ if is_made_symbolic => ("ptr", "memory error: invalid pointer: make_symbolic"),
+        _ if message.starts_with(MAKE_SYMBOLIC) => match kind {
+            OutOfBounds => ("user", "Wrong size given to klee_make_symbolic"),
+            ReadOnlyWrite => ("user", "cannot make readonly object symbolic"),
+            Unsupported => ("exec", message),
+            _ => ("ptr", "memory error: invalid pointer: make_symbolic"),
+        },
         _ if message.starts_with(CHECK_MEMORY_ACCESS) => {
             ("ptr", "check_memory_access: memory error")
         }
-        NullPointer => ("ptr", "memory error: null page access"),
-        UseAfterFree => ("ptr", "memory error: use after free"),
-        OutOfBounds | WildPointer | UseAfterReturn | ProtectedPage | BeyondFile
-        | OverlappingCopy | Subobject => ("ptr", "memory error: out of bound pointer"),
-        DoubleFree => ("ptr", "memory error: double free"),
-        InvalidFree => match message {
-            "free of a global" | "free of a constant global" => ("free", "free of global"),
-            "free of a stack slot" => ("free", "free of alloca"),
-            _ => ("ptr", "memory error: invalid pointer: free"),
-        },
-        ReadOnlyWrite => ("read_only", "memory error: object read only"),
-        HugeAllocation => ("model", "concretized symbolic size"),
-        DivisionByZero => ("div", "divide by zero"),
-        UndefinedShift => ("overshift", "overshift error"),
-        Overflow => ("overflow", "integer overflow"),
-        Unreachable => ("exec", "reached \"unreachable\" instruction"),
-        InvalidCall => ("exec", "invalid function pointer"),
+        InvalidFree if matches!(message, "free of a global" | "free of a constant global") => {
+            ("free", "free of global")
+        }
+        InvalidFree if message == "free of a stack slot" => ("free", "free of alloca"),
         Assertion => return ("assert.err".to_owned(), assertion_text(message)),
-        Abort => ("abort", "abort failure"),
         UserReport => return user_report(message),
         // KLEE's own library reports this with an ending that has no `.err`.
         InvalidAssumption if message.starts_with("the range of ") => {
             return ("user".to_owned(), "invalid range".to_owned());
         }
         InvalidAssumption => ("user", message),
-        SolverGaveUp => ("solver", "Query timed out (fork)."),
         Unsupported => ("exec", message),
         // KLEE does not detect the others.
-        other => return (format!("{}.err", other.name()), message.to_owned()),
+        other => other.klee_name().unwrap_or((other.name(), message)),
     };
     (format!("{ending}.err"), text.to_owned())
 }

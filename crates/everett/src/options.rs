@@ -588,7 +588,7 @@ pub const OPTIONS: &[RunOption] = &[
              {names}.",
         )
         .names(|| MAPPINGS.iter().map(|row| row.name.to_owned()).collect())
-        .default("sds")
+        .default(MAPPINGS[0].name)
         .key("search", "mapping", OptionKind::Text),
     maybe!("orders", orders, "N", number)
         .help("Scenarios only: how often on a path a packet may overtake earlier packets to the same host.")

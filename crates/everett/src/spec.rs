@@ -2,6 +2,7 @@
 //! names, defaults and meanings of run options; must not know any command line.
 
 use everett_report::Folder;
+use everett_scenario::Accept;
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -419,22 +420,7 @@ pub struct AcceptedBy {
     /// The port that the message comes from.
     pub port: u16,
     /// What accepts it.
-    pub rule: AcceptedRule,
-}
-
-/// What accepts a message.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum AcceptedRule {
-    /// Any answer.
-    Answer,
-    /// An answer that matches this pattern.
-    Matching(String),
-    /// An answer that does not match this pattern.
-    Other(String),
-    /// One of these system calls.
-    Calls(Vec<String>),
-    /// A mark in the code.
-    Mark,
+    pub rule: Accept,
 }
 
 /// Parses `KEY=VALUE`, where the key may have quoted parts.

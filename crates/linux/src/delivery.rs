@@ -6,10 +6,7 @@ use triomphe::Arc;
 
 use crate::kernel::{Kernel, Stop};
 use crate::process::{ExitStatus, HandlerRun, SignalAction, Suspended};
-use crate::signals::{
-    DEFAULT, IGNORE, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSTOP, STOPPING, Signal, bit,
-    blockable, code,
-};
+use crate::signals::{DEFAULT, IGNORE, SIGABRT, SIGSTOP, STOPPING, Signal, bit, blockable};
 use crate::wait::Wait;
 
 const SA_ONSTACK: u64 = 0x0800_0000;
@@ -52,46 +49,12 @@ impl Kernel<'_, '_> {
     }
 }
 
-/// The signal that native code would get for a bug.
-pub fn signal_of(bug: &Bug) -> i32 {
-    if let Some(signal) = bug.signal {
-        return signal;
-    }
-    match bug.kind {
-        BugKind::Abort | BugKind::Assertion | BugKind::UncaughtException | BugKind::Panic => {
-            SIGABRT
-        }
-        BugKind::DivisionByZero | BugKind::Overflow => SIGFPE,
-        BugKind::BeyondFile => SIGBUS,
-        BugKind::Trap | BugKind::Unreachable => SIGILL,
-        _ => SIGSEGV,
-    }
-}
-
 /// The signal for a bug that the processor or the libc is certain to detect.
 fn fault_of(bug: &Bug) -> Option<Signal> {
-    const MAPPING_ERROR: i32 = 1;
-    const ACCESS_ERROR: i32 = 2;
-    const NO_SUCH_ADDRESS: i32 = 2;
-    const DIVISION: i32 = 1;
-    const ILLEGAL_OPERAND: i32 = 2;
-    let number = signal_of(bug);
-    let code = match bug.kind {
-        BugKind::Abort | BugKind::Assertion => code::THREAD,
-        BugKind::DivisionByZero => DIVISION,
-        BugKind::Overflow if bug.message.contains("divided by") => DIVISION,
-        BugKind::Trap if number == SIGILL => ILLEGAL_OPERAND,
-        BugKind::Trap => code::KERNEL,
-        BugKind::ReadOnlyWrite | BugKind::ProtectedPage => ACCESS_ERROR,
-        BugKind::BeyondFile => NO_SUCH_ADDRESS,
-        BugKind::StackOverflow => MAPPING_ERROR,
-        BugKind::InvalidCall => MAPPING_ERROR,
-        _ if bug.address.is_some() => MAPPING_ERROR,
-        _ => return None,
-    };
+    let code = bug.fault_code()?;
     Some(Signal {
         words: [bug.address.unwrap_or(0), 0, 0],
-        ..Signal::new(number, code)
+        ..Signal::new(bug.native_signal(), code)
     })
 }
 

@@ -340,7 +340,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         if kernel.host.options.crashes_end_all || is_first || bug.kind.is_tool_limit() {
             return Some(SliceEnd::Exit(HostExit::Ended(Ending::Bug(bug))));
         }
-        kernel.end_process(ExitStatus::Signal(crate::delivery::signal_of(&bug)));
+        kernel.end_process(ExitStatus::Signal(bug.native_signal()));
         Some(SliceEnd::Off)
     }
 }

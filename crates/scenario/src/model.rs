@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use everett_net::{Faults, HostIndex, StartTime, Topology};
+use serde::{Deserialize, Serialize};
 
 use crate::options::OptionSetting;
 use crate::source::ScenarioLocation;
@@ -184,17 +185,21 @@ impl MessageField {
 
 /// The condition under which a server accepts a message. A path that ends in a finding always
 /// accepts it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Accept {
     /// The server answers.
+    #[serde(alias = "Answer")]
     Reply,
     /// The server answers with a reply that matches this pattern.
+    #[serde(alias = "Matching")]
     ReplyMatches(String),
     /// The server answers with a reply that does not match this pattern.
+    #[serde(alias = "Other")]
     ReplyOther(String),
     /// The server makes one of these system calls.
     Calls(Vec<String>),
     /// The server marks acceptance in its code.
+    #[serde(alias = "Mark")]
     Marks,
 }
 

@@ -4,7 +4,7 @@ use everett_expr::{BinaryOp, CompareOp, ExprId, limbs};
 use everett_ir::code::{IntFlags, IntOp, IntPredicate};
 use smallvec::SmallVec;
 
-use crate::bug::{Bug, BugKind};
+use crate::bug::{Bug, BugKind, SIGFPE};
 use crate::value::{Value, mask, signed};
 use crate::vm::{Interrupt, Vm};
 
@@ -123,8 +123,9 @@ impl Vm<'_> {
         let is_least = self.arena.eq(x, least);
         let is_minus_one = self.arena.eq(y, minus_one);
         let overflow = self.arena.and(is_least, is_minus_one);
-        self.forbid(overflow, || {
-            Bug::new(
+        self.forbid(overflow, || Bug {
+            signal: Some(SIGFPE),
+            ..Bug::new(
                 BugKind::Overflow,
                 "the least integer divided by -1 overflows",
             )

@@ -74,6 +74,10 @@ pub const SEARCHERS: &[Row] = &[
     },
 ];
 
+/// The searchers of a program that names none. (In a scenario, the state with the least clock runs
+/// next.)
+pub const DEFAULT_SEARCHERS: [&str; 2] = ["random-path", "coverage"];
+
 /// The error for an unknown searcher.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no searcher {name:?}; there are: {}", names().join(", "))]

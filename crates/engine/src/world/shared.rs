@@ -13,7 +13,7 @@ use crate::error::ExplorerError;
 use crate::finding::HostStatus;
 use crate::frontier::StateId;
 use crate::history::HistoryDigest;
-use crate::mapping::{Mapping, Table, mapping};
+use crate::mapping::{MAPPINGS, Mapping, Table, mapping};
 use crate::statistics::WorldStatistics;
 use crate::world::bounds::Bounds;
 use crate::world::order::SearchOrder;
@@ -73,7 +73,12 @@ impl World {
             invariants,
             mapping: name,
         } = config.world.clone().unwrap_or_default();
-        let name = if config.world.is_some() { &name } else { "sds" };
+        let default = MAPPINGS[0].name;
+        let name = if config.world.is_some() {
+            &name
+        } else {
+            default
+        };
         let names = config.hosts.iter().map(|host| host.name.clone());
         let hosts = config.hosts.iter().zip(0..);
         let starting = hosts.filter(|(host, _)| matches!(host.start, StartTime::Blocked(_)));

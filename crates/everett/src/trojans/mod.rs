@@ -35,7 +35,7 @@ use crate::explore::prepare;
 use crate::replaced;
 use crate::scenario::load_scenario;
 use crate::session::Session;
-use crate::spec::{AcceptedBy, AcceptedRule, RunSpec, Sender};
+use crate::spec::{AcceptedBy, RunSpec, Sender};
 
 use clients::Sent;
 use state_time::{Senders, SentAt};
@@ -509,17 +509,10 @@ impl Analysis<'_> {
 
     /// Returns the rule by which the native server accepts the message.
     fn accepted_by(&self, port: u16) -> AcceptedBy {
-        let rule = match self.setup.accept.clone() {
-            Accept::Reply => AcceptedRule::Answer,
-            Accept::ReplyMatches(pattern) => AcceptedRule::Matching(pattern),
-            Accept::ReplyOther(pattern) => AcceptedRule::Other(pattern),
-            Accept::Calls(calls) => AcceptedRule::Calls(calls),
-            Accept::Marks => AcceptedRule::Mark,
-        };
         AcceptedBy {
             server: self.name(self.setup.server),
             port,
-            rule,
+            rule: self.setup.accept.clone(),
         }
     }
 

@@ -508,20 +508,9 @@ impl NativeMachine<'_> {
     /// Returns whether the trace ends with a fault that the program handles, and this signal may be
     /// it.
     pub(super) fn expects_fault(&self, signal: i32) -> bool {
-        const KINDS: [(BugKind, i32); 9] = [
-            (BugKind::NullPointer, libc::SIGSEGV),
-            (BugKind::WildPointer, libc::SIGSEGV),
-            (BugKind::ReadOnlyWrite, libc::SIGSEGV),
-            (BugKind::ProtectedPage, libc::SIGSEGV),
-            (BugKind::OutOfBounds, libc::SIGSEGV),
-            (BugKind::UseAfterFree, libc::SIGSEGV),
-            (BugKind::StackOverflow, libc::SIGSEGV),
-            (BugKind::BeyondFile, libc::SIGBUS),
-            (BugKind::DivisionByZero, libc::SIGFPE),
-        ];
-        let mut kinds = KINDS.iter();
+        let mut kinds = BugKind::ALL.iter();
         !self.config.host.options.faults_to_handlers
-            && kinds.any(|(kind, by)| *by == signal && self.oracle.expects(*kind))
+            && kinds.any(|kind| kind.faults_with(signal) && self.oracle.expects(*kind))
     }
 
     /// Ends the run after a fault of real code.
