@@ -96,11 +96,20 @@ impl<'a> Bisection<'a> {
         }
     }
 
-    /// Returns values of the bytes under which all terms hold. If no value of a word is a solution,
-    /// the word keeps the value that brings the sides nearest to each other, and the next word is
-    /// varied.
+    /// Returns values of the bytes under which all terms hold.
     pub fn run(&mut self) -> Option<Vec<u8>> {
         let comparison = Comparison::of(self.arena, *self.terms.first()?)?;
+        let start = self.values.clone();
+        let found = self.approach(&comparison);
+        found.or_else(|| {
+            self.values = start;
+            self.climb(&comparison)
+        })
+    }
+
+    /// Varies one word after the other. If no value of a word is a solution, the word keeps the end
+    /// of its range that brings the sides nearest to each other.
+    fn approach(&mut self, comparison: &Comparison) -> Option<Vec<u8>> {
         let end = self.scratch.evaluated() + MAX_EVALUATIONS;
         for (first, size) in self.words() {
             let mut nearest = None;
@@ -109,19 +118,79 @@ impl<'a> Bisection<'a> {
                     return None;
                 }
                 let word = |value| Word { first, size, value };
-                let found = self.between(&comparison, word(low), word(high), &mut nearest);
+                let found = self.between(comparison, word(low), word(high), &mut nearest);
                 if found.is_some() {
                     return found;
                 }
             }
-            let (_, distance) = self.order(&comparison, None);
-            if let Some((nearer, word)) = nearest
-                && nearer < distance
-            {
-                self.values = self.values_with(Some(word));
-            }
+            self.keep(comparison, nearest);
         }
         None
+    }
+
+    /// Varies one word after the other as far as the other terms allow: a sum of three numbers
+    /// with bounds may need all three of them.
+    fn climb(&mut self, comparison: &Comparison) -> Option<Vec<u8>> {
+        if !self.allows_others(None) {
+            return None;
+        }
+        let end = self.scratch.evaluated() + MAX_EVALUATIONS;
+        for (first, size) in self.words() {
+            let mut bytes = [0; 8];
+            bytes[..size].copy_from_slice(&self.values[first..first + size]);
+            let value = u64::from_le_bytes(bytes);
+            let word = |value| Word { first, size, value };
+            let mut nearest = None;
+            let around = intervals(size).into_iter();
+            for (low, high) in around.filter(|(low, high)| (*low..=*high).contains(&value)) {
+                for limit in [low, high] {
+                    if self.scratch.evaluated() > end {
+                        return None;
+                    }
+                    let furthest = word(self.furthest(word(value), limit));
+                    let (low, high) = match limit < value {
+                        true => (furthest, word(value)),
+                        false => (word(value), furthest),
+                    };
+                    let found = self.between(comparison, low, high, &mut nearest);
+                    if found.is_some() {
+                        return found;
+                    }
+                }
+            }
+            self.keep(comparison, nearest);
+        }
+        None
+    }
+
+    /// Sets a word to a value if that brings the sides nearer to each other.
+    fn keep(&mut self, comparison: &Comparison, nearest: Option<(u128, Word)>) {
+        let (_, distance) = self.order(comparison, None);
+        if let Some((nearer, word)) = nearest
+            && nearer < distance
+        {
+            self.values = self.values_with(Some(word));
+        }
+    }
+
+    /// Returns the value of a word that is nearest to `limit` and allowed by the terms other than
+    /// the condition, if they allow an interval of values.
+    fn furthest(&mut self, word: Word, limit: u64) -> u64 {
+        if self.allows_others(Some(Word {
+            value: limit,
+            ..word
+        })) {
+            return limit;
+        }
+        let (mut good, mut bad) = (word.value, limit);
+        while good.abs_diff(bad) > 1 {
+            let value = good.min(bad) + good.abs_diff(bad) / 2;
+            match self.allows_others(Some(Word { value, ..word })) {
+                true => good = value,
+                false => bad = value,
+            }
+        }
+        good
     }
 
     /// Returns the words that adjacent bytes form, each as the number of its first byte and its
@@ -221,15 +290,24 @@ impl<'a> Bisection<'a> {
     /// Returns the values of all bytes with a word set to a value, if all terms hold under them.
     fn holds(&mut self, word: Word) -> Option<Vec<u8>> {
         let values = self.values_with(Some(word));
-        if !self.domains.allows(&values) {
-            return None;
-        }
+        let all = self.domains.allows(&values) && self.evaluate(self.terms, &values);
+        all.then_some(values)
+    }
+
+    /// Returns whether all terms but the condition hold, with a word set to a value.
+    fn allows_others(&mut self, word: Option<Word>) -> bool {
+        let values = self.values_with(word);
+        self.domains.allows(&values) && self.evaluate(&self.terms[1..], &values)
+    }
+
+    /// Returns whether terms hold under values of the bytes.
+    fn evaluate(&mut self, terms: &[ExprId], values: &[u8]) -> bool {
         let mut scratch = std::mem::take(self.scratch);
-        let byte = |array, index| self.value(&values, array, index);
-        let mut terms = self.terms.iter();
+        let byte = |array, index| self.value(values, array, index);
+        let mut terms = terms.iter();
         let all = terms.all(|&e| self.arena.eval_bool(e, &byte, &mut scratch));
         *self.scratch = scratch;
-        all.then_some(values)
+        all
     }
 }
 

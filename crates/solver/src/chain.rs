@@ -349,6 +349,10 @@ impl Solver {
         let small = self.solve_light(arena, query, support, model);
         let answer = small
             .map(|verdict| (verdict, Layer::Small))
+            .or_else(|| {
+                let is_refuted = self.is_refuted_by_ranges(arena, query, support);
+                is_refuted.then_some((Verdict::Unsat, Layer::Ranges))
+            })
             .or_else(|| self.evaluate(arena, query, support, model, Effort::Hard))
             .or_else(|| {
                 let verdict = self.solve_heavy(arena, query, support, model)?;

@@ -169,6 +169,8 @@ pub enum Layer {
     Samples,
     /// Cases by the divisors of a product, or bounds of a sum with products.
     Factors,
+    /// Ranges of floats.
+    Ranges,
     /// The small SAT solver.
     Small,
     /// CaDiCaL.

@@ -40,7 +40,7 @@ impl Interval {
     }
 
     /// Returns an interval of the same values that has no negative integers and none above the width.
-    fn unsigned(self, width: u32) -> Interval {
+    pub fn unsigned(self, width: u32) -> Interval {
         let all = Interval::all(width);
         if all.contains(self.low) && all.contains(self.high) {
             self
@@ -50,7 +50,7 @@ impl Interval {
     }
 
     /// Returns an interval of the same values as integers of this width with a sign.
-    fn signed(self, width: u32) -> Interval {
+    pub fn signed(self, width: u32) -> Interval {
         let all = Interval {
             low: -(1 << (width - 1)),
             high: (1 << (width - 1)) - 1,
@@ -93,8 +93,16 @@ impl<'a> Intervals<'a> {
         }
     }
 
+    /// Sets the interval of a term, which is not computed from its parts then.
+    pub fn set(&mut self, e: ExprId, interval: Interval) {
+        self.known.insert(e, interval);
+    }
+
     /// Returns the interval of a term of at most 64 bits; `None` if it has too many parts.
     pub fn of(&mut self, root: ExprId) -> Option<Interval> {
+        if let Some(&interval) = self.known.get(&root) {
+            return Some(interval);
+        }
         let mut stack = vec![root];
         while let Some(&e) = stack.last() {
             let before = stack.len();

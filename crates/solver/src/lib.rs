@@ -11,8 +11,9 @@
 //! 4. evaluation: all combinations of few values (`enumerate`, `lanes`), samples (`sample`), and
 //!    bisection of comparisons (`bisect`)
 //! 5. a case for each pair of divisors, if a product must have a given value (`factor`, `intervals`)
-//! 6. search: the small SAT solver of the crate (`light`, `blast::cdcl`), then CaDiCaL (`blast`),
-//!    then an SMT-LIB process (`smt`)
+//! 6. search: the small SAT solver of the crate (`light`, `blast::cdcl`), ranges of floats
+//!    (`float_ranges`), evaluation with more effort, then CaDiCaL (`blast`), then an SMT-LIB process
+//!    (`smt`)
 //!
 //! Only the independent part of the path condition that shares variables with the condition takes
 //! part (`constraints`). Effort is limited by work, never by time.
@@ -30,6 +31,7 @@ mod constraints;
 mod domains;
 mod enumerate;
 mod factor;
+mod float_ranges;
 mod interrupt;
 mod intervals;
 mod lanes;

@@ -245,6 +245,43 @@ fn floats_are_found_by_bisection() {
     assert_eq!((counted.by_samples, counted.cadical_queries), (1, 0));
 }
 
+/// The numbers have bounds, so that one or two of them are not enough, and the ends of their ranges
+/// are not allowed.
+#[test]
+fn sums_of_floats_with_bounds_are_found_by_bisection() {
+    use everett_expr::{FloatCompareOp, FloatFormat, FloatOp};
+    let format = FloatFormat::Double;
+    let double = |arena: &mut Arena, value: f64| arena.constant(64, value.to_bits());
+    let numbers = |arena: &mut Arena, reads: &[ExprId]| {
+        [0, 8, 16].map(|at| arena.concat_bytes(&reads[at..at + 8]))
+    };
+    let bounds = |arena: &mut Arena, reads: &[ExprId]| {
+        let (zero, hundred) = (double(arena, 0.0), double(arena, 100.0));
+        let numbers = numbers(arena, reads).into_iter();
+        let bounds = numbers.flat_map(|x| {
+            let least = arena.float_compare(FloatCompareOp::Ole, format, zero, x);
+            [
+                least,
+                arena.float_compare(FloatCompareOp::Ole, format, x, hundred),
+            ]
+        });
+        bounds.collect::<Vec<_>>()
+    };
+    for bound in [50.0, 99.75] {
+        let mean_is_above = |arena: &mut Arena, reads: &[ExprId]| {
+            let [a, b, c] = numbers(arena, reads);
+            let sum = arena.float_binary(FloatOp::Add, format, a, b);
+            let sum = arena.float_binary(FloatOp::Add, format, sum, c);
+            let three = double(arena, 3.0);
+            let mean = arena.float_binary(FloatOp::Div, format, sum, three);
+            let bound = double(arena, bound);
+            arena.float_compare(FloatCompareOp::Olt, format, bound, mean)
+        };
+        let counted = ask(24, bounds, mean_is_above, true);
+        assert_eq!((counted.by_samples, counted.cadical_queries), (1, 0));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 

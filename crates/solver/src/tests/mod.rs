@@ -3,6 +3,7 @@
 mod chain;
 mod enumerate;
 mod factor;
+mod float_ranges;
 mod smt;
 mod translation;
 
