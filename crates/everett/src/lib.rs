@@ -101,7 +101,7 @@ pub use parcel::Parcel;
 pub use parcel_file::{ParcelContents, ParcelFile};
 pub use planned::{
     ExploreLimits, InjectedFault, KeptResults, PlannedFault, PlannedHost, PlannedKind,
-    PlannedLimits, PlannedRun, PlannedWorld, Possible,
+    PlannedLimits, PlannedRun, PlannedWorld, Possible, USUAL,
 };
 pub use plans::HostPlans;
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use everett_sim::{PlannedFault, PlannedKind};
+pub use everett_sim::{PlannedFault, PlannedKind, USUAL};
 
 use crate::compare::{NOT_ENDED, describe};
 use crate::error::{Context, Result, bail};

@@ -1,4 +1,4 @@
-//! Redundancy clusters: failures whose stacks at the injection point are nearly equal.
+//! Redundancy clusters: failures whose stacks, at the injection point and at the crash, are nearly equal.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,19 @@ pub fn similarity(one: &[String], two: &[String]) -> f64 {
         0 => 0.0,
         longest => 1.0 - distance(one, two) as f64 / longest as f64,
     }
+}
+
+/// Returns the frames of a stack without the outermost ones, by which all programs start: in short stacks, they would
+/// make different failures look alike.
+pub fn own_frames(stack: &[String]) -> &[String] {
+    let is_start = |frame: &String| {
+        let is_library = ["libc.", "libc-", "ld-linux", "ld-musl"]
+            .iter()
+            .any(|name| frame.starts_with(name));
+        is_library || frame.contains("!_start+")
+    };
+    let end = stack.iter().rposition(|frame| !is_start(frame));
+    &stack[..end.map_or(0, |end| end + 1)]
 }
 
 /// The distinct stacks so far, and their clusters.
@@ -90,6 +103,18 @@ mod tests {
             assert_eq!(distance(&stack(two), &stack(one)), expected);
         }
         assert_eq!(similarity(&stack("a b c d"), &stack("a b c x")), 0.75);
+    }
+
+    #[test]
+    fn frames_of_the_start_do_not_count() {
+        let start = "libc.so.6+0x27249 libc.so.6!__libc_start_main+0x84 a!_start+0x20";
+        let [one, two] = ["malloc a!main+0x12", "strdup a!main+0x2b"]
+            .map(|own| stack(&format!("{own} {start}")));
+        assert_eq!(own_frames(&one), stack("malloc a!main+0x12"));
+        let mut stacks = Stacks::default();
+        let [one, two] = [one, two].map(|stack| stacks.add(own_frames(&stack), 0.3).0);
+        assert_ne!(stacks.root(one), stacks.root(two));
+        assert!(own_frames(&stack(start)).is_empty());
     }
 
     #[test]

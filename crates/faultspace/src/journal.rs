@@ -29,6 +29,9 @@ pub(crate) struct JournalEntry {
     pub injected: Option<bool>,
     /// The stack at the injection point.
     pub stack: Vec<String>,
+    /// The stack of the first crash, if there is also one at the injection point.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crash: Vec<String>,
     /// The test, if it fails without any fault.
     pub fails_without: Option<String>,
     /// Whether cleanup failed.

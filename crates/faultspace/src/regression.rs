@@ -135,7 +135,7 @@ fn write_plain(
     writeln!(
         text,
         "for file in {from}/* {from}/.[!.]*; do\n\
-         \x20 [ ! -e \"$file\" ] || [ \"${{file##*/}}\" = {} ] || cp -a \"$file\" \"$work\" || exit 2\ndone",
+         \x20 [ ! -e \"$file\" ] || [ -e \"$file/journal.jsonl\" ] || [ \"${{file##*/}}\" = {} ] || cp -a \"$file\" \"$work\" || exit 2\ndone",
         quoted(if skipped.is_empty() {
             "everett-out"
         } else {

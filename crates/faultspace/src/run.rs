@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::cluster::Stacks;
+use crate::cluster::{Stacks, own_frames};
 use crate::config::SearchFile;
 use crate::error::{Error, Result};
 use crate::explore::explore;
@@ -506,6 +506,10 @@ impl<'s> Explorer<'s> {
                 .collect()
         });
         let crash = seen.crashes.first().map(|crash| crash.stack.clone());
+        let (stack, crash) = match stack {
+            Some(stack) => (stack, crash.unwrap_or_default()),
+            None => (crash.unwrap_or_default(), Vec::new()),
+        };
         JournalEntry {
             position,
             outcome: measured.outcome,
@@ -514,7 +518,8 @@ impl<'s> Explorer<'s> {
             why: measured.why,
             new_lines: measured.new_lines,
             injected: can_tell.then_some(!seen.injected.is_empty()),
-            stack: stack.or(crash).unwrap_or_default(),
+            stack,
+            crash,
             fails_without: failing.map(|_| {
                 scenario
                     .get("test")
@@ -533,7 +538,7 @@ impl<'s> Explorer<'s> {
         let settings = &self.config.guided;
         let has_stack = !entry.stack.is_empty();
         let key = match has_stack || !entry.outcome.is_failure() {
-            true => entry.stack.clone(),
+            true => [own_frames(&entry.stack), own_frames(&entry.crash)].concat(),
             // Without a stack, outcome and contributions to the impact distinguish failures.
             false => vec![entry.outcome.to_string(), entry.why.join(", ")],
         };

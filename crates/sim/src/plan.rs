@@ -3,6 +3,13 @@
 use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};
 
+/// The failure of a call whose plan names none: the first that is possible and that programs do not
+/// simply try again.
+pub const USUAL: &str = "usual";
+
+/// Failures after which programs try again, or go on with the rest.
+const PASSING: &[&str] = &["EINTR", "EAGAIN", "short", "spurious"];
+
 /// What a planned fault is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum PlannedKind {
@@ -10,7 +17,7 @@ pub enum PlannedKind {
     Call {
         /// Name of the call.
         call: String,
-        /// Name of the failure.
+        /// Name of the failure, or [`USUAL`].
         failure: String,
     },
     /// An allocation fails.
@@ -25,6 +32,18 @@ impl PlannedKind {
     fn alternative(&self, site: &ChoiceSite) -> Option<u32> {
         let named = |name: &str| site.faults().position(|fault| fault == name);
         let at = match (self, site) {
+            (
+                PlannedKind::Call { call, failure },
+                ChoiceSite::CallFault {
+                    call: asked,
+                    failures,
+                },
+            ) if call == asked && failure == USUAL => {
+                let lasting = failures
+                    .iter()
+                    .position(|name| !PASSING.contains(&name.as_ref()));
+                lasting.or(failures.iter().next().map(|_| 0))
+            }
             (
                 PlannedKind::Call { call, failure },
                 ChoiceSite::CallFault {
@@ -133,6 +152,8 @@ mod tests {
         let picked: Vec<u32> = (0..4).map(|_| plan.pick(&site("read"))).collect();
         assert_eq!(picked, [0, 2, 2, 0]);
         assert_eq!(plan.pick(&site("write")), 0);
+        let mut usual = Plan(vec![PlannedFault::new(read(USUAL), 1, 1)]);
+        assert_eq!(usual.pick(&site("read")), 2);
         assert_eq!(plan.pick(&ChoiceSite::AllocationFault), 0);
         assert_eq!(plan.pick(&ChoiceSite::Schedule), 0);
     }

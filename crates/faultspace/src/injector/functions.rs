@@ -18,6 +18,13 @@ pub struct Function {
     pub is_done: bool,
 }
 
+impl Function {
+    /// Returns whether it returns the number of the error, and does not set `errno`.
+    pub fn returns_error(&self) -> bool {
+        self.errnos.is_empty() && self.retval > 0 && self.name != "ferror"
+    }
+}
+
 macro_rules! functions {
     ($($family:literal {
         $($name:ident $([$($alias:ident)*])? $retval:literal $($errno:ident)* $(; $done:ident)?,)*

@@ -1,5 +1,7 @@
 //! `model`: faults of the kernel model, of packets and of hosts, in a world of native programs.
 
+use everett::USUAL;
+
 use super::{Injection, Injector, Means, WorldFault, errno, function, numbers};
 use crate::space::{Fault, Scenario};
 
@@ -81,17 +83,18 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
     let row = everett_linux::rows().find(|row| row.name == function && row.number < 1024);
     let row = row.ok_or_else(|| format!("{function} is not a system call, nor malloc"))?;
     let names = everett_linux::failures(row);
-    let Some(usual) = names.first() else {
+    if names.is_empty() {
         return Err(format!("the model lets {function} never fail"));
-    };
+    }
     let failure = match fault.any(&["failure"]).map(ToString::to_string) {
         Some(name) => name,
         None => match errno(fault)? {
             Some(number) => everett_linux::Errno(number).name().to_owned(),
-            None => (*usual).to_owned(),
+            // Which of them a call can give depends on its descriptor, too.
+            None => USUAL.to_owned(),
         },
     };
-    if !names.contains(&failure.as_str()) {
+    if failure != USUAL && !names.contains(&failure.as_str()) {
         return Err(format!(
             "the model lets {function} fail with {}, not with {failure}",
             names.join(", ")

@@ -14,6 +14,7 @@ struct function {
 struct symbol {
   const char *name;
   int function;
+  int stream; /* the argument that is a stream, or -1 */
   real_function real;
 };
 
@@ -24,6 +25,13 @@ struct fault {
   int error;
   int asks;            /* only calls from a site fail and count; the tracer knows the site */
   unsigned long count; /* calls from there */
+};
+
+/* A stack that called a function: whether it is the site of a fault (1, or 2 if not), how often it was counted. */
+struct caller {
+  word key;
+  int answer;
+  unsigned long counted;
 };
 
 struct place {
@@ -48,6 +56,12 @@ extern word __libc_realloc(word, word, word, word, word, word) __attribute__((we
 #define MAX_FAULTS 16
 #define MAX_FRAMES 24
 #define MAX_REPORTS 100
+#define MAX_CALLERS 4096
+#define MAX_PROBES 32
+#define MAX_CALLER_FRAMES 64
+#define MAX_COUNTED 1000
+/* The flag of an error in the first word of a stream, in glibc and in musl. */
+#define STREAM_ERROR 0x20
 #define SYS_READ 0
 #define SYS_WRITE 1
 #define SYS_OPEN 2
@@ -67,6 +81,8 @@ static struct symbol symbols[] = {SYMBOLS};
 
 static struct fault faults[MAX_FAULTS];
 static int fault_count;
+static struct caller callers[MAX_CALLERS];
+static int started;
 static int active;
 static int observed;
 static char program[64];
@@ -198,7 +214,46 @@ static void report(struct function *function, unsigned long number) {
   syscall(SYS_CLOSE, file);
 }
 
+/* Returns the entry of the stack of this call; 0 if there is none, as for stacks that are too deep to be known whole. */
+static struct caller *caller(word salt) {
+  void *frames[MAX_CALLER_FRAMES];
+  inside = 1;
+  int count = backtrace ? backtrace(frames, MAX_CALLER_FRAMES) : 0;
+  inside = 0;
+  if (count <= 0 || count == MAX_CALLER_FRAMES) return 0;
+  word key = 0xcbf29ce484222325UL ^ salt;
+  for (int at = 0; at < count; at++) key = (key ^ (word)frames[at]) * 0x100000001b3UL, key ^= key >> 29;
+  if (!key) key = 1;
+  for (word probe = 0; probe < MAX_PROBES; probe++) {
+    struct caller *found = &callers[(key + probe) % MAX_CALLERS];
+    word empty = 0;
+    if (__atomic_compare_exchange_n(&found->key, &empty, key, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || empty == key)
+      return found;
+  }
+  return 0;
+}
+
+/* Whether this call comes from the site of a fault. The tracer unwinds slowly, so it is asked once about each stack. */
+static int is_at_site(int fault) {
+  struct caller *from = caller((word)fault + 1);
+  int answer = from ? __atomic_load_n(&from->answer, __ATOMIC_SEQ_CST) : 0;
+  if (!answer) answer = syscall(ASK_TRACER, (long)fault) == 1 ? 1 : 2;
+  if (from) __atomic_store_n(&from->answer, answer, __ATOMIC_SEQ_CST);
+  return answer == 1;
+}
+
+/* Lets the tracer count the site of this call, often enough for any space. */
+static void observe(int function) {
+  struct caller *from = caller(~(word)function);
+  if (from && __atomic_add_fetch(&from->counted, 1, __ATOMIC_SEQ_CST) > MAX_COUNTED) return;
+  syscall(ASK_TRACER, -1L, (long)function);
+}
+
+static void start(void);
+
 static word call(struct symbol *symbol, word a, word b, word c, word d, word e, word f) {
+  /* Constructors of other libraries run before ours. Before the environment is there, only the loader calls. */
+  if (!started && environ) start();
   if (!symbol->real) resolve(symbol);
   if (!symbol->real) {
     *__errno_location() = 38;
@@ -208,12 +263,12 @@ static word call(struct symbol *symbol, word a, word b, word c, word d, word e, 
   struct function *function = &functions[symbol->function];
   unsigned long number = __atomic_add_fetch(&function->count, 1, __ATOMIC_SEQ_CST);
   if (shared_counts) shared_counts[8 + symbol->function] = function->count;
-  if (observed) syscall(ASK_TRACER, -1L, (long)symbol->function);
+  if (observed) observe(symbol->function);
   for (int at = 0; at < fault_count; at++) {
     struct fault *fault = &faults[at];
     if (fault->function != symbol->function) continue;
     if (fault->asks) {
-      if (syscall(ASK_TRACER, (long)at) != 1) continue;
+      if (!is_at_site(at)) continue;
       number = __atomic_add_fetch(&fault->count, 1, __ATOMIC_SEQ_CST);
     }
     if (number < fault->first || number > fault->last) continue;
@@ -221,6 +276,11 @@ static word call(struct symbol *symbol, word a, word b, word c, word d, word e, 
     if (function->done) symbol->real(a, b, c, d, e, f);
     report(function, number);
     inside = 0;
+    if (fault->error && symbol->stream >= 0) {
+      word arguments[] = {a, b, c, d, e, f};
+      int *flags = (int *)arguments[symbol->stream];
+      if (flags) *flags |= STREAM_ERROR;
+    }
     if (fault->error) *__errno_location() = fault->error;
     return (word)fault->retval;
   }
@@ -291,14 +351,24 @@ static void after_fork(void) {
   share_counts();
 }
 
-__attribute__((constructor)) static void begin(int count, char **words) {
-  char path[1024];
+static long read_file(const char *name, char *bytes, unsigned long size) {
+  long file = syscall(SYS_OPEN, name, 02000000, 0);
+  if (file < 0) return 0;
+  long count = syscall(SYS_READ, file, bytes, size);
+  syscall(SYS_CLOSE, file);
+  return count > 0 ? count : 0;
+}
+
+__attribute__((constructor)) static void start(void) {
+  char path[1024], words[1024];
+  if (__atomic_exchange_n(&started, 1, __ATOMIC_SEQ_CST)) return;
   inside = 1;
   for (unsigned at = 0; at < SYMBOL_COUNT; at++) resolve(&symbols[at]);
   long size = syscall(SYS_READLINK, "/proc/self/exe", path, sizeof path - 1);
   path[size > 0 ? size : 0] = 0;
   const char *file = last_part(path);
-  const char *first = count > 0 && words && words[0] ? last_part(words[0]) : "";
+  words[read_file("/proc/self/cmdline", words, sizeof words - 1)] = 0;
+  const char *first = last_part(words);
   for (int at = 0; at < 63 && file[at]; at++) program[at] = file[at];
   const char *named = variable("EVERETT_PRELOAD_PROGRAMS");
   const char *shells = variable("EVERETT_PRELOAD_SHELLS");

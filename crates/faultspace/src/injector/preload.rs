@@ -48,7 +48,11 @@ fn call_fault(fault: &Fault) -> Result<CallFault, String> {
         first,
         last,
         errno: errno(fault)?.or(usual).unwrap_or(0),
-        retval: retval(fault)?.unwrap_or(function.retval),
+        retval: match (retval(fault)?, errno(fault)?) {
+            (Some(retval), _) => retval,
+            (None, Some(errno)) if function.returns_error() => errno.into(),
+            (None, _) => function.retval,
+        },
         site: Site::of(fault),
     })
 }
@@ -68,12 +72,26 @@ pub fn source() -> String {
             u8::from(function.is_done)
         );
         for name in std::iter::once(&function.name).chain(function.aliases) {
-            let _ = write!(symbols, "{{\"{name}\", {number}, 0}},");
+            let stream = stream_argument(function.name, name);
+            let _ = write!(symbols, "{{\"{name}\", {number}, {stream}, 0}},");
             let _ = writeln!(wrappers, "WRAP({name}, {count})");
             count += 1;
         }
     }
     format!("#define FUNCTIONS {functions}\n#define SYMBOLS {symbols}\n{template}\n{wrappers}")
+}
+
+/// Returns which argument of a function is the stream whose error indicator a failure sets, or -1.
+fn stream_argument(function: &str, symbol: &str) -> i32 {
+    let argument = match function {
+        "fflush" => 0,
+        "fputs" => 1,
+        "fgets" | "getline" => 2,
+        "fread" | "fwrite" | "getdelim" => 3,
+        _ => return -1,
+    };
+    // Checked functions also have the size of the buffer.
+    argument + i32::from(symbol.ends_with("_chk"))
 }
 
 /// The number by which the library asks the tracer about call sites. Linux has no such call.

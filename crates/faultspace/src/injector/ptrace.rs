@@ -1,8 +1,12 @@
 //! `ptrace`: fails system calls of real programs, whatever their language and however they are
 //! linked.
 
+use everett_linux::Errno;
+
+use super::functions::named;
 use super::{
-    CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, Site, errno, function, numbers, retval,
+    CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, Site, errno, errno_number, function,
+    numbers, retval,
 };
 use crate::space::{Fault, Scenario};
 
@@ -30,10 +34,7 @@ fn call_fault(fault: &Fault) -> Result<CallFault, String> {
     };
     let (first, last) = numbers(fault)?;
     let (errno, retval) = (errno(fault)?, retval(fault)?);
-    let usual = row
-        .errnos
-        .first()
-        .map_or(everett_linux::Errno::EIO.0, |errno| errno.0);
+    let usual = usual_errno(&function, row.errnos);
     Ok(CallFault {
         call: Some(row.number),
         first,
@@ -47,6 +48,21 @@ fn call_fault(fault: &Fault) -> Result<CallFault, String> {
         site: Site::of(fault),
         function,
     })
+}
+
+/// Returns the errno of a fault that names none: that of the libc function with the same name, if
+/// the system call can give it, or the first after which programs do not simply try again.
+fn usual_errno(function: &str, possible: &[Errno]) -> i32 {
+    let of_libc = named(function).and_then(|function| function.errnos.first());
+    let of_libc = of_libc.and_then(|name| errno_number(name));
+    let is_passing = |errno: &Errno| matches!(*errno, Errno::EINTR | Errno::EAGAIN);
+    let is_possible = |number: &i32| possible.is_empty() || possible.contains(&Errno(*number));
+    let lasting = possible.iter().find(|errno| !is_passing(errno));
+    let first = lasting.or(possible.first()).map(|errno| errno.0);
+    of_libc
+        .filter(is_possible)
+        .or(first)
+        .unwrap_or(Errno::EIO.0)
 }
 
 #[cfg(test)]
@@ -74,6 +90,14 @@ mod tests {
             panic!();
         };
         assert!(!faults[0].hits(0) && faults[0].happens_too());
+        // Without an errno, not one after which programs try again.
+        for (call, number) in [("read", 5), ("write", 28), ("close", 5), ("accept4", 103)] {
+            let Ok(Injection::Calls(faults)) = plan(&format!("function {call} callNumber 1"))
+            else {
+                panic!("{call}");
+            };
+            assert_eq!(faults[0].errno, number, "{call}");
+        }
         assert!(plan("function strdup").unwrap_err().contains("strdup"));
         assert!(
             plan("function read errno EWHAT")

@@ -17,6 +17,7 @@ mod stack;
 mod streams;
 mod supervise;
 mod tracer;
+mod virtual_files;
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use super::Job;
+use super::{Job, virtual_files};
 use crate::results::Isolation;
 
 /// The file systems that commands see.
@@ -40,7 +40,7 @@ pub(super) fn end_with_parent() {
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
 }
 
-const NONE: Option<&str> = None;
+pub(super) const NONE: Option<&str> = None;
 
 /// Enters namespaces if possible; otherwise copies the folder.
 pub(super) fn enter(job: &Job) -> Result<Role, String> {
@@ -68,7 +68,7 @@ pub(super) fn enter(job: &Job) -> Result<Role, String> {
 /// Creates namespaces; `false` if the machine refuses. A separate network with only a loopback
 /// device lets concurrent tests use the same ports.
 fn unshared(job: &Job) -> bool {
-    let spaces = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
+    let spaces = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
     let with_network = spaces | CloneFlags::CLONE_NEWNET;
     if !job.shares_network && unshared_with(with_network) {
         // If this fails, a test that needs the device sees that it is down.
@@ -87,11 +87,15 @@ fn unshared_with(spaces: CloneFlags) -> bool {
     let all = "0 0 4294967295";
     let write = |file: &str, text: &str| fs::write(format!("/proc/self/{file}"), text).is_ok();
     let is_all = user.is_root() && write("uid_map", all) && write("gid_map", all);
-    is_all || {
+    let is_mapped = is_all || {
         write("setgroups", "deny");
         write("uid_map", &format!("{user} {user} 1"))
             && write("gid_map", &format!("{group} {group} 1"))
-    }
+    };
+    // Another namespace of control groups would give access to those of the machine. The limit is one of this user
+    // namespace.
+    let _ = fs::write("/proc/sys/user/max_cgroup_namespaces", "0");
+    is_mapped
 }
 
 /// Brings the loopback device up.
@@ -111,13 +115,13 @@ fn raise_loopback() -> std::io::Result<()> {
     }
 }
 
-type Step<T> = Result<T, (String, nix::errno::Errno)>;
+pub(super) type Step<T> = Result<T, (String, nix::errno::Errno)>;
 
-fn step<T>(what: &str, path: &Path, done: nix::Result<T>) -> Step<T> {
+pub(super) fn step<T>(what: &str, path: &Path, done: nix::Result<T>) -> Step<T> {
     done.map_err(|error| (format!("{what} {}", path.display()), error))
 }
 
-fn make_folder(path: &Path) -> Step<()> {
+pub(super) fn make_folder(path: &Path) -> Step<()> {
     let failed = |error: std::io::Error| {
         let number = error.raw_os_error().unwrap_or(0);
         (
@@ -178,7 +182,10 @@ fn mounts(text: &str, but: &Path) -> Vec<PathBuf> {
             continue;
         };
         let point = PathBuf::from(point.replace("\\040", " ").replace("\\134", "\\"));
-        let is_own = point == Path::new("/") || point.starts_with(but) || point.starts_with("/dev");
+        let is_virtual = ["/dev", "/proc", "/sys"]
+            .iter()
+            .any(|one| point.starts_with(one));
+        let is_own = point == Path::new("/") || point.starts_with(but) || is_virtual;
         if !is_own && !VIRTUAL.contains(&kind) && !found.contains(&point) {
             found.push(point);
         }
@@ -197,7 +204,11 @@ fn mounted(job: &Job) -> Step<SandboxFiles> {
     )?;
     let base = &job.scratch;
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let points = mounts(&table, base);
+    let mut points = mounts(&table, base);
+    // A user may not copy folders of others to memory, so what is below them has its own layer.
+    if !getuid().is_root() && !points.contains(&job.folder) {
+        points.push(job.folder.clone());
+    }
     let options = format!("size={},nr_inodes=200000,mode=0755", job.limits.disk);
     let fresh = mount(
         Some("tmpfs"),
@@ -225,18 +236,8 @@ fn mounted(job: &Job) -> Step<SandboxFiles> {
         layers.add(point, &root.join(point.strip_prefix("/").unwrap_or(point)));
     }
     let written = layers.written;
-    for (name, flags) in [("dev", MsFlags::MS_REC), ("sys", MsFlags::MS_REC)] {
-        let (from, to) = (top.join(name), root.join(name));
-        let _ = mount(Some(&from), &to, NONE, MsFlags::MS_BIND | flags, NONE);
-    }
-    let shared = root.join("dev/shm");
-    let _ = mount(
-        Some("tmpfs"),
-        &shared,
-        Some("tmpfs"),
-        MsFlags::empty(),
-        Some("size=64m"),
-    );
+    virtual_files::devices(&root)?;
+    virtual_files::system(&root);
     for folder in &job.writable {
         let target = root.join(folder.strip_prefix("/").unwrap_or(folder));
         step(
@@ -245,16 +246,12 @@ fn mounted(job: &Job) -> Step<SandboxFiles> {
             mount(Some(folder), &target, NONE, MsFlags::MS_BIND, NONE),
         )?;
     }
-    let proc = root.join("proc");
-    step(
-        "cannot mount",
-        &proc,
-        mount(Some("proc"), &proc, Some("proc"), MsFlags::empty(), NONE),
-    )?;
+    virtual_files::processes(&root, !job.shares_network)?;
     step("cannot enter", &root, chdir(&root))?;
     step("cannot enter", &root, pivot_root(".", "."))?;
     step("cannot leave", top, umount2(".", MntFlags::MNT_DETACH))?;
     step("cannot enter", top, chdir(top))?;
+    virtual_files::drop_capabilities();
     let own = PathBuf::from("/tmp/.everett");
     make_folder(&own)?;
     Ok(SandboxFiles {
@@ -499,6 +496,7 @@ mod tests {
                      23 22 0:5 / /proc rw - proc proc rw\n\
                      24 22 0:6 / /home/a\\040b rw,nosuid shared:1 - xfs /dev/sdb rw\n\
                      25 22 0:7 / /dev/shm rw - tmpfs tmpfs rw\n\
+                     27 22 0:9 / /sys/fs/cgroup ro - tmpfs tmpfs rw\n\
                      26 22 0:8 / /scratch/x rw - tmpfs tmpfs rw\n";
         assert_eq!(
             mounts(table, Path::new("/scratch")),
