@@ -23,6 +23,7 @@ mod figures;
 mod grant;
 mod handover;
 mod hash;
+mod link;
 mod memory;
 mod metrics;
 mod nats;

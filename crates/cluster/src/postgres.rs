@@ -1,16 +1,18 @@
 //! A broker on PostgreSQL: three tables. One transaction records the outcome of a job, adds the
 //! jobs that it created and removes it from the queue.
 
-use postgres::config::SslMode;
-use postgres::types::ToSql;
-use postgres::{Client, Config, GenericClient, NoTls, Row};
 use std::time::Duration;
+use tokio::runtime::Runtime;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Config, GenericClient, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::broker::{Broker, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket};
 use crate::connect::{LEASE, Secrets};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
+use crate::link::{Activity, broken, open_link};
 use crate::tls::connector;
 
 const TABLES: &str = "
@@ -26,17 +28,20 @@ const TABLES: &str = "
 /// time.
 const TABLES_LOCK: i64 = 0x6576_6572_6574_7431;
 
-/// The time after which an attempt to connect, and a connection whose peer is silent, are given up.
+/// The time after which an attempt to connect is given up, and a connection over which no byte
+/// comes although an answer is due. The URL can give others, in seconds: `connect_timeout`
+/// and `tcp_user_timeout`.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// A connection to a PostgreSQL server. If the connection breaks, the next operation opens another
 /// one.
 pub struct PostgresBroker {
+    runtime: Runtime,
     config: Config,
     /// Encrypts connections, if that is wanted.
     tls: Option<MakeRustlsConnect>,
     /// The connection; `None` after an operation has failed.
-    client: Option<Client>,
+    client: Option<(Client, Activity)>,
     lease: Duration,
 }
 
@@ -45,76 +50,73 @@ fn job_of(key: &Key) -> &str {
     key.job.as_ref().map_or("", JobId::as_str)
 }
 
-fn put(client: &mut impl GenericClient, hash: Hash, bytes: &[u8]) -> Result<()> {
+async fn put(client: &impl GenericClient, hash: Hash, bytes: &[u8]) -> Result<()> {
     let text = "INSERT INTO everett_objects VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    let added = client.execute(text, &[&hash.to_string(), &bytes]);
+    let added = client.execute(text, &[&hash.to_string(), &bytes]).await;
     added.map(|_| ()).map_err(broken)
 }
 
-fn look_up(client: &mut impl GenericClient, key: &Key) -> Result<Option<Vec<u8>>> {
+async fn look_up(client: &impl GenericClient, key: &Key) -> Result<Option<Vec<u8>>> {
     let text = "SELECT value FROM everett_records WHERE kind = $1 AND run = $2 AND job = $3";
-    let row = client.query_opt(text, &[&key.kind.name(), &key.run.as_str(), &job_of(key)]);
+    let row = client
+        .query_opt(text, &[&key.kind.name(), &key.run.as_str(), &job_of(key)])
+        .await;
     row.map_err(broken)?
         .map(|row| row.try_get(0).map_err(broken))
         .transpose()
 }
 
-fn record(client: &mut impl GenericClient, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
+async fn record(client: &impl GenericClient, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
     let text = "INSERT INTO everett_records VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
     let (kind, run, job) = (key.kind.name(), key.run.as_str(), job_of(key));
-    let added = client.execute(text, &[&kind, &run, &job, &value]);
+    let added = client.execute(text, &[&kind, &run, &job, &value]).await;
     match added.map_err(broken)? {
         0 => {
-            let recorded = look_up(client, key)?;
+            let recorded = look_up(client, key).await?;
             recorded.ok_or_else(|| Error::damaged(format!("the record {key} is gone")))
         }
         _ => Ok(value.to_vec()),
     }
 }
 
-fn publish(client: &mut impl GenericClient, ticket: &Ticket) -> Result<()> {
+async fn publish(client: &impl GenericClient, ticket: &Ticket) -> Result<()> {
     let text =
         "INSERT INTO everett_jobs (run, job, ticket) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
     let (run, job) = (ticket.run.as_str(), ticket.job.as_str());
-    let added = client.execute(text, &[&run, &job, &ticket.to_bytes()]);
+    let added = client
+        .execute(text, &[&run, &job, &ticket.to_bytes()])
+        .await;
     added.map(|_| ()).map_err(broken)
 }
 
-fn acknowledge(client: &mut impl GenericClient, lease: &Lease) -> Result<bool> {
+async fn acknowledge(client: &impl GenericClient, lease: &Lease) -> Result<bool> {
     let text = "DELETE FROM everett_jobs WHERE run = $1 AND job = $2 AND delivery = $3";
     let (run, job) = (lease.ticket.run.as_str(), lease.handed.as_str());
-    let removed = client.execute(text, &[&run, &job, &(lease.delivery as i64)]);
+    let removed = client
+        .execute(text, &[&run, &job, &(lease.delivery as i64)])
+        .await;
     Ok(removed.map_err(broken)? > 0)
 }
 
 /// Ends a job in one transaction.
-fn finish(client: &mut Client, lease: &Lease, explored: &Explored) -> Result<Outcome> {
+async fn finish(client: &mut Client, lease: &Lease, explored: &Explored) -> Result<Outcome> {
     let (run, job) = (&lease.ticket.run, &lease.ticket.job);
-    let mut transaction = client.transaction().map_err(broken)?;
+    let transaction = client.transaction().await.map_err(broken)?;
     let key = Key::of_job(Kind::Outcome, run, job);
     // This waits for another transaction that records the same outcome.
-    let recorded = record(&mut transaction, &key, &explored.outcome.to_bytes())?;
+    let recorded = record(&transaction, &key, &explored.outcome.to_bytes()).await?;
     let outcome = Outcome::read(&recorded)?;
     if outcome == explored.outcome {
         for (hash, bytes) in &explored.objects {
-            put(&mut transaction, *hash, bytes)?;
+            put(&transaction, *hash, bytes).await?;
         }
     }
     for ticket in outcome.tickets(run, job) {
-        publish(&mut transaction, &ticket)?;
+        publish(&transaction, &ticket).await?;
     }
-    acknowledge(&mut transaction, lease)?;
-    transaction.commit().map_err(broken)?;
+    acknowledge(&transaction, lease).await?;
+    transaction.commit().await.map_err(broken)?;
     Ok(outcome)
-}
-
-/// Converts an error of the server, with its reason.
-fn broken(error: postgres::Error) -> Error {
-    let reason = std::error::Error::source(&error).map(ToString::to_string);
-    match reason {
-        Some(reason) => Error::Broker(format!("{error}: {reason}")),
-        None => Error::broker(error),
-    }
 }
 
 impl PostgresBroker {
@@ -131,9 +133,6 @@ impl PostgresBroker {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(SILENCE);
         }
-        if config.get_tcp_user_timeout().is_none() {
-            config.tcp_user_timeout(SILENCE);
-        }
         // The certificate of a server may be self-signed, which proves nothing, so TLS is used only
         // on request.
         let wants_tls = secrets.authorities.is_some() || config.get_ssl_mode() == SslMode::Require;
@@ -141,69 +140,80 @@ impl PostgresBroker {
             config.ssl_mode(SslMode::Require);
         }
         let mut broker = PostgresBroker {
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?,
             config,
             tls: wants_tls.then(|| connector(secrets)).transpose()?,
             client: None,
             lease: lease.unwrap_or(LEASE),
         };
-        broker.with(|client| {
-            let mut transaction = client.transaction().map_err(broken)?;
+        broker.with(async |client| {
+            let transaction = client.transaction().await.map_err(broken)?;
             let locked = transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&TABLES_LOCK]);
-            locked.map_err(broken)?;
-            transaction.batch_execute(TABLES).map_err(broken)?;
-            transaction.commit().map_err(broken)
+            locked.await.map_err(broken)?;
+            transaction.batch_execute(TABLES).await.map_err(broken)?;
+            transaction.commit().await.map_err(broken)
         })?;
         Ok(broker)
     }
 
-    fn open(&self) -> Result<Client> {
-        let opened = match &self.tls {
-            Some(tls) => self.config.connect(tls.clone()),
-            None => self.config.connect(NoTls),
-        };
-        opened.map_err(broken)
+    /// Returns for how long the server may be silent while an answer is due.
+    fn silence(&self) -> Duration {
+        let given = self.config.get_tcp_user_timeout().copied();
+        given.unwrap_or(SILENCE)
     }
 
     fn execute(&mut self, text: &str, values: &[&(dyn ToSql + Sync)]) -> Result<()> {
-        let executed = |client: &mut Client| client.execute(text, values).map_err(broken);
-        self.with(executed).map(|_| ())
+        self.with(async |client| client.execute(text, values).await.map_err(broken))
+            .map(|_| ())
     }
 
     fn query(&mut self, text: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
-        self.with(|client| client.query(text, values).map_err(broken))
+        self.with(async |client| client.query(text, values).await.map_err(broken))
     }
 
     /// Executes an operation. A connection that was open before may have broken meanwhile, e.g.
     /// because the server restarted, so the operation is repeated once on a new one. All operations
     /// are idempotent.
-    fn with<T>(&mut self, mut operation: impl FnMut(&mut Client) -> Result<T>) -> Result<T> {
+    fn with<T>(&mut self, mut operation: impl AsyncFnMut(&mut Client) -> Result<T>) -> Result<T> {
         loop {
-            let (mut client, is_new) = match self.client.take() {
-                Some(client) => (client, false),
-                None => (self.open()?, true),
+            let (mut client, activity, is_new) = match self.client.take() {
+                Some((client, activity)) => (client, activity, false),
+                None => {
+                    let (client, activity) = self.open()?;
+                    (client, activity, true)
+                }
             };
-            match operation(&mut client) {
+            let answer = activity.wait(self.silence(), operation(&mut client));
+            match self.runtime.block_on(answer) {
                 // A failed connection does not always know that it is closed.
                 Err(Error::Broker(_)) if !is_new => {}
                 Err(error @ Error::Broker(_)) => return Err(error),
                 done => {
-                    self.client = Some(client);
+                    self.client = Some((client, activity));
                     return done;
                 }
             }
         }
     }
+
+    /// Opens a connection.
+    fn open(&self) -> Result<(Client, Activity)> {
+        let opened = open_link(&self.config, self.tls.as_ref(), self.silence());
+        self.runtime.block_on(opened)
+    }
 }
 
 impl Broker for PostgresBroker {
     fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()> {
-        self.with(|client| put(client, hash, bytes))
+        self.with(async |client| put(client, hash, bytes).await)
     }
 
     fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>> {
         let text = "SELECT bytes FROM everett_objects WHERE hash = $1";
-        self.with(|client| {
-            let row = client.query_opt(text, &[&hash.to_string()]);
+        self.with(async |client| {
+            let row = client.query_opt(text, &[&hash.to_string()]).await;
             row.map_err(broken)?
                 .map(|row| row.try_get(0).map_err(broken))
                 .transpose()
@@ -211,7 +221,7 @@ impl Broker for PostgresBroker {
     }
 
     fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
-        self.with(|client| record(client, key, value))
+        self.with(async |client| record(client, key, value).await)
     }
 
     fn note(&mut self, key: &Key, value: &[u8]) -> Result<()> {
@@ -222,7 +232,7 @@ impl Broker for PostgresBroker {
     }
 
     fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>> {
-        self.with(|client| look_up(client, key))
+        self.with(async |client| look_up(client, key).await)
     }
 
     fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>> {
@@ -249,15 +259,15 @@ impl Broker for PostgresBroker {
 
     fn remove_run(&mut self, run: &RunId) -> Result<()> {
         let kinds: Vec<&str> = Kind::removed().map(Kind::name).collect();
-        self.with(|client| {
-            let mut transaction = client.transaction().map_err(broken)?;
+        self.with(async |client| {
+            let transaction = client.transaction().await.map_err(broken)?;
             let text = "DELETE FROM everett_jobs WHERE run = $1";
-            let removed = transaction.execute(text, &[&run.as_str()]);
+            let removed = transaction.execute(text, &[&run.as_str()]).await;
             removed.map_err(broken)?;
             let text = "DELETE FROM everett_records WHERE run = $1 AND kind = ANY($2)";
-            let removed = transaction.execute(text, &[&run.as_str(), &kinds]);
+            let removed = transaction.execute(text, &[&run.as_str(), &kinds]).await;
             removed.map_err(broken)?;
-            transaction.commit().map_err(broken)
+            transaction.commit().await.map_err(broken)
         })
     }
 
@@ -278,7 +288,7 @@ impl Broker for PostgresBroker {
     }
 
     fn publish(&mut self, ticket: &Ticket) -> Result<()> {
-        self.with(|client| publish(client, ticket))
+        self.with(async |client| publish(client, ticket).await)
     }
 
     fn lease(&mut self) -> Result<Option<Lease>> {
@@ -290,7 +300,8 @@ impl Broker for PostgresBroker {
                 ORDER BY added LIMIT 1 FOR UPDATE SKIP LOCKED)
             RETURNING ticket, delivery";
         let seconds = self.lease.as_secs_f64();
-        let row = self.with(|client| client.query_opt(text, &[&seconds]).map_err(broken))?;
+        let row =
+            self.with(async |client| client.query_opt(text, &[&seconds]).await.map_err(broken))?;
         let Some(row) = row else {
             return Ok(None);
         };
@@ -314,7 +325,7 @@ impl Broker for PostgresBroker {
     }
 
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool> {
-        self.with(|client| acknowledge(client, lease))
+        self.with(async |client| acknowledge(client, lease).await)
     }
 
     fn release(&mut self, lease: &Lease) -> Result<()> {
@@ -326,7 +337,7 @@ impl Broker for PostgresBroker {
 
     fn waiting(&mut self) -> Result<u64> {
         let text = "SELECT count(*) FROM everett_jobs WHERE leased_until < now()";
-        let row = self.with(|client| client.query_one(text, &[]).map_err(broken))?;
+        let row = self.with(async |client| client.query_one(text, &[]).await.map_err(broken))?;
         let count: i64 = row.try_get(0).map_err(broken)?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
@@ -336,6 +347,6 @@ impl Broker for PostgresBroker {
     }
 
     fn finish(&mut self, lease: &Lease, explored: &Explored) -> Result<Outcome> {
-        self.with(|client| finish(client, lease, explored))
+        self.with(async |client| finish(client, lease, explored).await)
     }
 }
