@@ -80,6 +80,9 @@ pub struct Finding {
     pub values: Vec<ShownValue>,
     /// The inputs and choices that determine the path.
     pub trace: Trace,
+    /// A digest of the answers on the path of the host with the finding. Unlike inputs, which are
+    /// one solution of many, it is the same on every machine and in every run.
+    pub digest: u64,
     /// The virtual time at the host.
     pub clock_ns: u64,
     /// The number of instructions on the path.

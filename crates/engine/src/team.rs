@@ -91,10 +91,15 @@ impl Listener for Forwarding {
 }
 
 /// Runs a worker other than the lead, from its first job to its last.
-fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: &Arc<Team>) {
+fn work(
+    images: &[Image],
+    (number, config): (usize, ExplorerConfig),
+    findings: FindingIndex,
+    team: &Arc<Team>,
+) {
     let _leaving = Leaving(team);
     let jobs = loop {
-        match team.wait() {
+        match team.wait_as(number, config.clock) {
             Waited::Jobs(jobs) => break jobs,
             Waited::Finished => return,
             Waited::Again if team.is_narrow.load(Ordering::Relaxed) => return,
@@ -110,7 +115,7 @@ fn work(images: &[Image], config: ExplorerConfig, findings: FindingIndex, team: 
         Ok(explorer) => explorer,
         Err(_) => return team.add_jobs(jobs),
     };
-    let member = Member::new(team.clone(), false, explorer.first_look());
+    let member = Member::new(team.clone(), number, explorer.first_look());
     let mut listener = Forwarding {
         events: member.events.clone(),
     };
@@ -149,32 +154,37 @@ impl<'a> Explorer<'a> {
         let covered = self.worker.coverage.segments.clone();
         let counted = (self.paths_ended(), self.statistics.forks);
         let team = Arc::new(Team::new(workers, covered, counted));
-        self.member = Some(Member::new(team.clone(), true, self.first_look()));
+        self.member = Some(Member::new(team.clone(), 0, self.first_look()));
         let images: &'a [Image] = self.images();
         let stopped = std::thread::scope(|scope| {
             let _leading = Leading(&team);
             for number in 1..workers {
                 let (config, findings) = (self.config_of(number, &team), self.findings.clone());
                 let team = &team;
-                scope.spawn(move || work(images, config, findings, team));
+                scope.spawn(move || work(images, (number, config), findings, team));
             }
             let stopped = self.run(stop, listener);
             let limit = self.config.limits.max_time;
             let late = limit.map(|most| most.max(self.config.clock.now()) + most / CLOSING_PART);
             team.close(late);
             while let Some(jobs) = team.take_handed() {
-                team.shared().moved -= jobs.iter().map(Job::states).sum::<u64>();
+                team.shared().count_unmoved(&jobs);
                 self.stow(jobs);
             }
             stopped
         });
         self.share_coverage(&team);
         self.absorb(listener);
-        let left = std::mem::take(&mut team.shared().jobs);
+        let mut shared = team.shared();
+        let left = std::mem::take(&mut shared.jobs);
+        shared.count_unmoved(&left);
         self.team_statistics = TeamStatistics {
             workers,
-            moved: team.shared().moved - left.iter().map(Job::states).sum::<u64>(),
+            moved: shared.moved,
+            jobs_moved: shared.jobs_moved,
+            idle: std::mem::take(&mut shared.idle),
         };
+        drop(shared);
         self.member = None;
         self.take_jobs(left);
         match stopped {
@@ -203,8 +213,8 @@ impl<'a> Explorer<'a> {
     }
 
     /// Returns the counters of the team.
-    pub fn team_statistics(&self) -> TeamStatistics {
-        self.team_statistics
+    pub fn team_statistics(&self) -> &TeamStatistics {
+        &self.team_statistics
     }
 
     /// Adds jobs of other workers to the frontier.
@@ -255,7 +265,8 @@ impl<'a> Explorer<'a> {
             }
             return None;
         }
-        match team.wait() {
+        let number = self.member.as_ref().map_or(0, |member| member.number);
+        match team.wait_as(number, self.config.clock) {
             Waited::Jobs(jobs) => self.take_jobs(jobs),
             Waited::Again => {}
             Waited::Finished => return Some(Stopped::Finished),

@@ -374,6 +374,7 @@ impl Worker<'_> {
             freed: self.stack_of(bug.freed),
             stack: place.stack,
             trace,
+            digest: state.answers(),
             clock_ns: state.clock_ns(),
             instructions: state.instructions(),
             output,

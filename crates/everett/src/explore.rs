@@ -301,6 +301,9 @@ pub(crate) fn close(
     crate::peers::stop(config);
     let mut summary = Summary::new(explorer, &recorder, stopped, recorder.wall());
     summary.cluster = end.cluster;
+    if summary.cluster.is_some() {
+        summary.team = None;
+    }
     if let Some(from) = resume_from {
         summary.resume_from = Some(from);
         summary.warnings.extend(from.warning(explorer.unsaved()));

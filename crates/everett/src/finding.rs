@@ -36,6 +36,10 @@ pub struct FindingEntry {
     pub host: String,
     /// The folder of the finding, relative to the folder of the run.
     pub dir: String,
+    /// A digest of the answers on the path of its host. Unlike the number of the folder and the
+    /// inputs, it is the same in every run that finds this path.
+    #[serde(default)]
+    pub digest: String,
     /// The verdict of the native replay: `confirmed`, `not-reproduced` or
     /// `not-replayable`; `null` if it was not replayed.
     #[serde(default)]
@@ -62,10 +66,19 @@ impl FindingEntry {
             function: place.function,
             host: found.host.clone(),
             dir,
+            digest: format!("{:016x}", finding.digest),
             confirmed: None,
             confirmed_reason: None,
             confirmed_on: None,
         }
+    }
+
+    /// Returns what findings are ordered by in lists: their contents. Workers find them in any
+    /// order.
+    pub(crate) fn order(&self) -> impl Ord + use<> {
+        let place = (self.kind.clone(), self.file.clone(), self.line);
+        let whose = (self.function.clone(), self.host.clone());
+        (place, whose, self.digest.clone(), self.message.clone())
     }
 }
 

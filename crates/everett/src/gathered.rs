@@ -148,7 +148,8 @@ fn note(explorer: &mut Explorer<'_>, limit: &str, warning: String) -> Result<()>
 }
 
 /// Records the tests of all jobs. Unless all paths are wanted, records only those that execute code
-/// that no earlier test does: a job does not know what others have executed.
+/// that no earlier test does, and those of findings that are reported: a job does not know what
+/// others have executed and found.
 fn record_tests(
     recorder: &mut Recorder<'_>,
     model: &Model<'_>,
@@ -170,7 +171,8 @@ fn record_tests(
         let is_finding = trace.end.as_ref().is_some_and(|end| {
             let found = end.finding.is_some() || end.signal.is_some();
             let place = (end.finding.clone(), end.signal, end.stack.first().cloned());
-            found && seen.insert(format!("{place:?}"))
+            // A run that reports every path with a finding has a test of each.
+            found && (seen.insert(format!("{place:?}")) || spec.all_findings)
         });
         if spec.all_tests || end.covered_new || is_finding {
             end.trace = Some(trace);
@@ -228,10 +230,12 @@ fn ended_by(digest: u64, trace: Trace) -> PathEnd {
 /// Returns the findings of all jobs, one at each location unless all are wanted: the first by its
 /// contents, since workers finish in any order.
 fn findings_of<'j>(jobs: &'j [JobResult], spec: &RunSpec) -> Result<Vec<&'j JobFinding>> {
-    let mut places: BTreeMap<(&FindingKey, String), &JobFinding> = BTreeMap::new();
+    type Contents = (String, String);
+    let mut places: BTreeMap<(&FindingKey, Contents), &JobFinding> = BTreeMap::new();
     for found in jobs.iter().flat_map(|job| &job.findings) {
-        let (place, text) = (&found.key, serde_json::to_string(&found.trace)?);
-        let known = places.range((place, String::new())..).next();
+        let text = serde_json::to_string(&found.trace)?;
+        let (place, text) = (&found.key, (found.entry.digest.clone(), text));
+        let known = places.range((place, Contents::default())..).next();
         let known = known.filter(|((at, _), _)| *at == place && !spec.all_findings);
         match known.map(|((_, known), _)| known.clone()) {
             Some(known) if known <= text => continue,
@@ -248,7 +252,9 @@ fn findings_of<'j>(jobs: &'j [JobResult], spec: &RunSpec) -> Result<Vec<&'j JobF
         .collect();
     let is_new = |key: &FindingKey| end_of(key).is_none_or(|end| !changes.contains(&end));
     let kept = places.iter().filter(|((key, _), _)| is_new(key));
-    Ok(kept.map(|(_, found)| *found).collect())
+    let mut kept: Vec<&JobFinding> = kept.map(|(_, found)| *found).collect();
+    kept.sort_by_cached_key(|found| found.entry.order());
+    Ok(kept)
 }
 
 /// The invariant of a finding after a change, or at the end: its file, line and name.
@@ -321,6 +327,7 @@ fn as_told(found: &JobFinding) -> WorldFinding {
         failures: Vec::new(),
         values: Vec::new(),
         trace: found.trace.host(&entry.host),
+        digest: u64::from_str_radix(&entry.digest, 16).unwrap_or(0),
         clock_ns: 0,
         instructions: 0,
         output: [Vec::new(), Vec::new()],

@@ -116,7 +116,7 @@ pub use spec::{
 };
 pub use summary::{
     ClusterFigures, Comparison, CoverageTotals, DifferenceEntry, Paths, PeerFigures,
-    ProgramFigures, ResumeFrom, Summary, Weights, WorldFigures,
+    ProgramFigures, ResumeFrom, Summary, TeamFigures, Weights, WorldFigures,
 };
 pub use tally::NativeUnsupported;
 pub use text::{

@@ -352,7 +352,10 @@ impl<'o> Recorder<'o> {
         }
         let mut late = false;
         let mut confirmed = 0;
-        for (number, found) in std::mem::take(&mut self.found) {
+        let mut all = std::mem::take(&mut self.found);
+        // The budget for shrinking goes to the same findings whichever was found first.
+        all.sort_by_cached_key(|(number, _)| self.findings[*number].order());
+        for (number, found) in all {
             let trace = WorldTrace::of(&found, self.format.is_program);
             let goal = Goal::of_entry(&self.findings[number], &trace);
             let shrunk = until.shrunk((config, images), &trace, &goal);

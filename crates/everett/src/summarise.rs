@@ -8,10 +8,12 @@ use everett_report::LineCoverage;
 use everett_vm::Image;
 use std::time::Duration;
 
+use crate::finding::FindingEntry;
 use crate::peers::figures;
 use crate::record::Recorder;
 use crate::summary::{
-    Comparison, CoverageTotals, Paths, ProgramFigures, Summary, Weights, WorldFigures,
+    Comparison, CoverageTotals, DifferenceEntry, Paths, ProgramFigures, Summary, TeamFigures,
+    Weights, WorldFigures,
 };
 use crate::tally::no_packets;
 
@@ -34,9 +36,31 @@ fn never_fired(explorer: &Explorer<'_>) -> Vec<String> {
     all
 }
 
+/// Sorts a list by contents. Several workers find its entries in any order.
+fn ordered<T: Clone, K: Ord>(list: &[T], order: impl Fn(&T) -> K) -> Vec<T> {
+    let mut list = list.to_vec();
+    list.sort_by_cached_key(order);
+    list
+}
+
+impl TeamFigures {
+    fn of(explorer: &Explorer<'_>) -> TeamFigures {
+        let (team, statistics) = (explorer.team_statistics(), explorer.statistics());
+        let all = statistics.instructions.saturating_add(statistics.replayed);
+        let mut idle_seconds: Vec<f64> = team.idle.iter().map(Duration::as_secs_f64).collect();
+        idle_seconds.resize(team.workers.max(1), 0.0);
+        TeamFigures {
+            workers: team.workers.max(1),
+            jobs_moved: team.jobs_moved,
+            idle_seconds,
+            replay_share: statistics.replayed as f64 / all.max(1) as f64,
+        }
+    }
+}
+
 /// Returns warnings of the search, and reasons why a complete search says little.
 fn warnings(explorer: &Explorer<'_>, stopped: Stopped) -> Vec<String> {
-    let mut warnings = explorer.warnings().to_vec();
+    let mut warnings = ordered(explorer.warnings(), String::clone);
     let hosts = explorer.config().hosts.len();
     let is_silent = explorer.world_statistics().packets == 0 && stopped == Stopped::Finished;
     if explorer.is_world() && hosts > 1 && is_silent {
@@ -172,7 +196,8 @@ impl Summary {
         let statistics = explorer.statistics();
         let solver = explorer.solver_statistics();
         let limits = explorer.limits_hit().iter();
-        let limits_hit: Vec<String> = limits.map(|limit| (*limit).to_owned()).collect();
+        let mut limits_hit: Vec<String> = limits.map(|limit| (*limit).to_owned()).collect();
+        limits_hit.sort();
         let is_world = explorer.is_world();
         let team = explorer.team_statistics();
         // A path that reaches a limit and continues keeps its full weight. Spilling does not
@@ -188,7 +213,7 @@ impl Summary {
             against: against.map(|_| Comparison {
                 equivalent: complete && pairs_different == 0,
                 pairs_different,
-                differences: recorder.differences.clone(),
+                differences: ordered(&recorder.differences, DifferenceEntry::order),
             }),
             stopped: stopped.name().to_owned(),
             paths: Paths {
@@ -216,9 +241,12 @@ impl Summary {
             states_unsaved: explorer.unsaved(),
             resume_from: None,
             faults_never_fired: never_fired(explorer),
-            unsupported: explorer.unsupported(),
+            unsupported: ordered(&explorer.unsupported(), |one| {
+                let place = (one.file.clone(), one.line, one.function.clone());
+                (one.call.clone(), one.what.clone(), place)
+            }),
             warnings: warnings(explorer, stopped),
-            findings: recorder.findings.clone(),
+            findings: ordered(&recorder.findings, FindingEntry::order),
             program: (!is_world).then(|| ProgramFigures {
                 instructions_replayed: statistics.replayed,
                 states_pending: explorer.states(),
@@ -229,6 +257,7 @@ impl Summary {
                 faults: statistics.faults.clone(),
             }),
             world: is_world.then(|| WorldFigures::of(explorer)),
+            team: Some(TeamFigures::of(explorer)),
             cluster: None,
             line_coverage,
         }

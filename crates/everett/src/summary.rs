@@ -59,7 +59,7 @@ pub struct Summary {
     pub faults_never_fired: Vec<String>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The findings.
+    /// The findings, ordered by kind, location, host and digest.
     pub findings: Vec<FindingEntry>,
     /// The comparison of two builds, if the run compares them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,6 +70,9 @@ pub struct Summary {
     /// Figures that only searches of worlds have.
     #[serde(flatten)]
     pub world: Option<WorldFigures>,
+    /// Figures about the workers of a search on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team: Option<TeamFigures>,
     /// Figures of a search on several machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterFigures>,
@@ -118,6 +121,19 @@ impl ResumeFrom {
     }
 }
 
+/// Figures about the workers of a search on this machine, since it was started or resumed.
+#[derive(Clone, Debug, Serialize)]
+pub struct TeamFigures {
+    /// Number of workers.
+    pub workers: usize,
+    /// Number of jobs (sets of states) that moved from one worker to another.
+    pub jobs_moved: u64,
+    /// The time that each worker has waited for jobs, in seconds.
+    pub idle_seconds: Vec<f64>,
+    /// The share of all instructions that rematerialised states.
+    pub replay_share: f64,
+}
+
 /// Figures of a search on several machines.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ClusterFigures {
@@ -149,7 +165,7 @@ pub struct Comparison {
     pub equivalent: bool,
     /// Number of pairs of paths, one of each build, that were found to differ.
     pub pairs_different: u64,
-    /// The first difference of each kind.
+    /// The first difference of each kind, ordered by what differs.
     pub differences: Vec<DifferenceEntry>,
 }
 
@@ -312,6 +328,9 @@ impl Summary {
         (summary.wall_seconds, summary.solver_seconds) = (0.0, 0.0);
         summary.memory_peak_bytes = 0;
         summary.solver_lines.clear();
+        if let Some(team) = &mut summary.team {
+            team.idle_seconds.fill(0.0);
+        }
         if let Some(world) = &mut summary.world {
             world.invariant_seconds = 0.0;
         }
@@ -359,6 +378,11 @@ pub struct DifferenceEntry {
 }
 
 impl DifferenceEntry {
+    /// Returns what differences are ordered by in lists: their contents.
+    pub(crate) fn order(&self) -> impl Ord + use<> {
+        (self.aspects.clone(), self.new.clone(), self.old.clone())
+    }
+
     /// Returns one line for people.
     pub fn text(&self) -> String {
         let aspects = self.aspects.join(", ");

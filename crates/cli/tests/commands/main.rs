@@ -40,6 +40,7 @@ mod random_worlds;
 mod replays;
 mod runs;
 mod scenarios;
+mod teams;
 mod trojan_afterwards;
 mod trojan_clients;
 mod trojan_fields;

@@ -69,6 +69,9 @@ pub fn summary_without_measures(out: &Path) -> Value {
     let mut value = summary(out);
     let fields = value.as_object_mut().expect("an object");
     fields.remove("solver_lines"); // Ordered by time.
+    if let Some(team) = fields.get_mut("team").and_then(Value::as_object_mut) {
+        team.remove("idle_seconds");
+    }
     fields.retain(|name, _| !name.ends_with("_seconds") && !name.starts_with("memory"));
     value
 }

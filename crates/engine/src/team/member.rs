@@ -3,7 +3,7 @@
 
 use everett_linux::{Refusal, Setup};
 use everett_net::FaultIndex;
-use everett_solver::SolverStatistics;
+use everett_solver::{Clock, SolverStatistics};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -123,10 +123,28 @@ pub(crate) struct Shared {
     pub(super) covered: Vec<u8>,
     /// The number of states in jobs that were given away.
     pub(super) moved: u64,
+    /// The number of jobs that were given away.
+    pub(super) jobs_moved: u64,
+    /// The time that each worker has waited for jobs; the lead is the first.
+    pub(super) idle: Vec<Duration>,
     /// When states that were not handed over to the lead are given up.
     pub(super) closed_at: Option<Duration>,
     /// Whether the lead has panicked, so that it takes nothing any more.
     pub(super) is_abandoned: bool,
+}
+
+impl Shared {
+    /// Counts jobs that are given away.
+    pub(super) fn count_moved(&mut self, jobs: &[Job]) {
+        self.moved += jobs.iter().map(Job::states).sum::<u64>();
+        self.jobs_moved += jobs.len() as u64;
+    }
+
+    /// Counts jobs out that no other worker has taken.
+    pub(super) fn count_unmoved(&mut self, jobs: &[Job]) {
+        self.moved -= jobs.iter().map(Job::states).sum::<u64>();
+        self.jobs_moved -= jobs.len() as u64;
+    }
 }
 
 /// The data that the workers of a team share.
@@ -161,12 +179,16 @@ pub(crate) struct Team {
 }
 
 /// Counters of a team, for summaries.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TeamStatistics {
     /// The number of workers.
     pub workers: usize,
     /// The number of states that moved from one worker to another.
     pub moved: u64,
+    /// The number of jobs in which they moved.
+    pub jobs_moved: u64,
+    /// The time that each worker has waited for jobs; the lead is the first. Empty without a team.
+    pub idle: Vec<Duration>,
 }
 
 /// A counter with a limit for all workers together.
@@ -181,6 +203,8 @@ pub(crate) enum Counted {
 /// A worker's view of its team.
 pub(crate) struct Member {
     pub(super) team: Arc<Team>,
+    /// The number of the worker; the lead is 0.
+    pub(super) number: usize,
     pub(super) is_lead: bool,
     /// Events for the listener of the lead, until the next report.
     pub(super) events: Arc<Mutex<Vec<Event>>>,
@@ -231,6 +255,8 @@ impl Team {
                 copies: Elsewhere::default(),
                 covered,
                 moved: 0,
+                jobs_moved: 0,
+                idle: vec![Duration::ZERO; workers],
                 closed_at: None,
                 is_abandoned: false,
             }),
@@ -271,7 +297,7 @@ impl Team {
     /// Adds jobs for waiting workers.
     pub(super) fn add_jobs(&self, jobs: Vec<Job>) {
         let mut shared = self.shared();
-        shared.moved += jobs.iter().map(Job::states).sum::<u64>();
+        shared.count_moved(&jobs);
         shared.jobs.extend(jobs);
         self.renew_wanted(&shared);
         self.changed.notify_all();
@@ -321,8 +347,16 @@ impl Team {
         self.shared().closed_at.is_some_and(|end| now >= end)
     }
 
+    /// Waits for jobs like [`Team::wait`], and adds the time that this takes to that of a worker.
+    pub(super) fn wait_as(&self, worker: usize, clock: Clock) -> Waited {
+        let start = clock.now();
+        let waited = self.wait();
+        self.shared().idle[worker] += clock.now().saturating_sub(start);
+        waited
+    }
+
     /// Waits for jobs for a while. The last worker that waits while there are none ends the search.
-    pub(super) fn wait(&self) -> Waited {
+    fn wait(&self) -> Waited {
         let mut shared = self.shared();
         if shared.phase != Phase::Explore {
             return Waited::Again;
@@ -458,10 +492,11 @@ impl Drop for Pause<'_> {
 
 impl Member {
     /// Creates the view of a worker that gives no dstates away before this round of its search.
-    pub(super) fn new(team: Arc<Team>, is_lead: bool, first_look: u32) -> Member {
+    pub(super) fn new(team: Arc<Team>, number: usize, first_look: u32) -> Member {
         Member {
             team,
-            is_lead,
+            number,
+            is_lead: number == 0,
             events: Arc::default(),
             told: 0,
             growth: 0,
