@@ -84,6 +84,8 @@ pub enum Kind {
     Cancelled,
     /// The mark that no job of the run may be explored any more.
     Over,
+    /// The mark that a job is explored again, because the broker has lost what it came to.
+    Again,
     /// Budget granted to jobs that have spent their share.
     Grant,
     /// The number of states of a worker: a [`crate::WorkerStatus`]. Advisory, as all following
@@ -99,12 +101,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Run,
         Kind::Outcome,
         Kind::Lease,
         Kind::Cancelled,
         Kind::Over,
+        Kind::Again,
         Kind::Grant,
         Kind::Worker,
         Kind::Request,
@@ -127,6 +130,7 @@ impl Kind {
             Kind::Lease => "lease",
             Kind::Cancelled => "cancelled",
             Kind::Over => "over",
+            Kind::Again => "again",
             Kind::Grant => "grant",
             Kind::Worker => "worker",
             Kind::Request => "request",
@@ -173,6 +177,9 @@ impl fmt::Display for Key {
     }
 }
 
+/// What follows the name of a job in that of the parent of its replacement.
+const AGAIN: &str = " again";
+
 /// A job in the queue.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Ticket {
@@ -180,7 +187,7 @@ pub struct Ticket {
     pub run: RunId,
     /// The name of the job.
     pub job: JobId,
-    /// The job that created this one, or the run for the first job.
+    /// The job that created this one, the run for the first job, or the job that this one replaces.
     pub parent: String,
     /// The hash of the object with the job's states.
     pub states: Hash,
@@ -202,6 +209,32 @@ impl Ticket {
             weight,
             budget: Budget::default(),
         }
+    }
+
+    /// Returns the job that replaces this one when it is explored again. Others may have got its
+    /// budget, so that it has to wait for a grant if the run is limited.
+    pub(crate) fn again(&self) -> Ticket {
+        let parent = format!("{}{AGAIN}", self.job);
+        Ticket {
+            budget: self.budget.after(&Work {
+                paths: u64::MAX,
+                forks: u64::MAX,
+                instructions: u64::MAX,
+            }),
+            ..Ticket::new(&self.run, &parent, self.states, self.weight.clone())
+        }
+    }
+
+    /// Returns whether the job replaces one that is explored again.
+    pub(crate) fn is_again(&self) -> bool {
+        self.parent.ends_with(AGAIN)
+    }
+
+    /// Returns the job that created this one; `None` for the first job of a run.
+    pub(crate) fn creator(&self) -> Option<JobId> {
+        let name = self.parent.strip_suffix(AGAIN).unwrap_or(&self.parent);
+        let name = (name != self.run.as_str()).then_some(name);
+        name.and_then(JobId::parse)
     }
 
     /// Serialises the ticket.

@@ -32,6 +32,7 @@ impl Status {
             "jobs": {
                 "explored": self.jobs, "leased": self.jobs_leased, "pending": self.jobs_pending,
                 "stopped": self.jobs_stopped, "redelivered": self.redelivered,
+                "again": self.jobs_again,
             },
             "weight": weights, "paths": self.work.paths, "forks": self.work.forks, "findings": self.findings,
             "states_moved": self.states_moved, "bytes_sent": self.bytes,

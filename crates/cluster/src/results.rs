@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::broker::{Broker, RunId, fetch};
+use crate::broker::{Broker, JobId, RunId, fetch};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::outcome::unpack_results;
+use crate::reseed::explore_again;
 use crate::run::{Build, Submission, describe, submit};
 use crate::states::unpack_states;
 use crate::status::{Status, status};
@@ -101,16 +102,24 @@ pub fn results(
     if Hash::of(&manifest) != submitted.manifest {
         return Err(Error::ProgramChanged);
     }
-    let status = status(broker, &submitted.run)?;
-    let gathered = gather(broker, &status)?;
+    let (mut gathered, lost) = gather(broker, &submitted.run)?;
+    if !lost.is_empty() && explore_again(broker, &submitted.run, &lost)? > 0 {
+        (gathered, _) = gather(broker, &submitted.run)?;
+        gathered.warnings.push(format!(
+            "the broker has lost what {} came to, so workers of the cluster explore it again: fetch the results later",
+            everett::counted(lost.len(), "job")
+        ));
+    }
     paths_of(&gathered.jobs)?;
     expect_worlds_once(&gathered.jobs)?;
     Ok(conclude(dir, gathered, session, observer)?)
 }
 
 /// Fetches the results and the remaining states of a run. The weight of those that are missing or
-/// damaged is unknown: the others are still worth having.
-fn gather(broker: &mut dyn Broker, status: &Status) -> Result<Gathered> {
+/// damaged is unknown: the others are still worth having. Returns their jobs, too.
+fn gather(broker: &mut dyn Broker, run: &RunId) -> Result<(Gathered, Vec<JobId>)> {
+    let status = &status(broker, run)?;
+    let mut jobs_lost = Vec::new();
     let mut gathered = Gathered {
         jobs: Vec::new(),
         left: Vec::new(),
@@ -118,12 +127,14 @@ fn gather(broker: &mut dyn Broker, status: &Status) -> Result<Gathered> {
         limit: status.limit(),
         unknown: status.unknown.clone(),
         failures: status.failures.clone(),
+        warnings: Vec::new(),
         figures: figures(status),
     };
     for recorded in &status.results {
         match results_in(broker, recorded.object) {
             Ok(job) => gathered.jobs.push(job),
             Err(Error::Damaged(what)) => {
+                jobs_lost.push(recorded.job.clone());
                 gathered.unknown.add_sum(&recorded.weight);
                 let lost = format!("its results are lost: {what} (job {})", recorded.job);
                 gathered.failures.push(lost);
@@ -139,6 +150,7 @@ fn gather(broker: &mut dyn Broker, status: &Status) -> Result<Gathered> {
                 gathered.left_weight.add_sum(weight);
             }
             Err(Error::Damaged(what)) => {
+                jobs_lost.push(job.clone());
                 gathered.unknown.add_sum(weight);
                 let lost = format!("its states are lost: {what} (job {job})");
                 gathered.failures.push(lost);
@@ -146,7 +158,7 @@ fn gather(broker: &mut dyn Broker, status: &Status) -> Result<Gathered> {
             Err(error) => return Err(error),
         }
     }
-    Ok(gathered)
+    Ok((gathered, jobs_lost))
 }
 
 /// Returns the results in an object.

@@ -4,13 +4,13 @@
 use everett::counted;
 use everett::{Budget, WeightSum, Work};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::balance::spread;
 use crate::broker::{Broker, JobId, Key, Kind, Outcome, RunId, Ticket};
 use crate::error::{Error, Result};
-use crate::grant::{grant, granted};
+use crate::grant::granted;
 use crate::hash::Hash;
 use crate::run::{first_job, kind_of};
 use crate::station::{Round, WorkerStatus};
@@ -44,6 +44,8 @@ pub struct Status {
     pub jobs_stopped: u64,
     /// Number of times that a job was handed out again.
     pub redelivered: u64,
+    /// Number of jobs that are explored again, because the broker has lost what they came to.
+    pub jobs_again: u64,
     /// The limits of the run as a whole.
     pub limits: Budget,
     /// The part of the budget that no job with budget holds.
@@ -80,6 +82,8 @@ pub struct Status {
     pub(crate) results: Vec<Recorded>,
     /// Jobs without an outcome.
     pub(crate) open: Vec<Open>,
+    /// All jobs that count, and those that are explored again.
+    pub(crate) tickets: BTreeMap<JobId, Ticket>,
 }
 
 /// The work of a worker.
@@ -154,6 +158,13 @@ impl fmt::Display for Status {
             100.0 * self.replay_share()
         )?;
         self.show_balance(f)?;
+        if self.jobs_again > 0 {
+            let jobs = counted(self.jobs_again, "job");
+            write!(
+                f,
+                "\n{jobs} explored again, because the broker lost what had been explored"
+            )?;
+        }
         let mut failures = self.failures.iter();
         failures.try_for_each(|failure| write!(f, "\na job could not be explored: {failure}"))
     }
@@ -333,6 +344,8 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     // Grants are read before outcomes, because the outcome that names a job precedes its grant.
     let (granted, grants) = granted(broker, run)?;
     let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
+    let again = broker.list(Kind::Again, run)?.into_iter();
+    let again: BTreeSet<JobId> = again.map(|(job, _)| job).collect();
     let leases: BTreeMap<JobId, Vec<u8>> = broker.list(Kind::Lease, run)?.into_iter().collect();
     let outcomes = broker.list(Kind::Outcome, run)?.into_iter();
     let outcomes = outcomes.map(|(job, bytes)| Ok((job, Outcome::read(&bytes)?)));
@@ -340,6 +353,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     let mut status = Status {
         is_cancelled: cancelled.is_some(),
         redelivered: leases.values().map(|lease| deliveries(lease)).sum(),
+        jobs_again: again.len() as u64,
         limits: kind.limits,
         free: kind.limits,
         grants,
@@ -352,7 +366,12 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
         if let Some(budget) = granted.get(&name) {
             ticket.budget = *budget;
         }
+        status.tickets.insert(name.clone(), ticket.clone());
         let fits = match outcomes.remove(&name) {
+            _ if again.contains(&name) => {
+                next.push(ticket.again());
+                true
+            }
             Some(outcome) => {
                 if outcome.weight().as_ref() != Some(&ticket.weight) {
                     let what = format!("job {name} has not the weight of what it came to");
@@ -381,24 +400,4 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
 fn deliveries(lease: &[u8]) -> u64 {
     let lease: serde_json::Value = serde_json::from_slice(lease).unwrap_or_default();
     lease["delivery"].as_u64().unwrap_or(1).saturating_sub(1)
-}
-
-/// Publishes the jobs that no worker holds again, and grants stopped jobs the budget that others
-/// did not use. Returns the number of published jobs; `None` if the run is over, which is recorded,
-/// so that no worker looks at it again.
-pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
-    let status = status(broker, run)?;
-    let nobodys = status.open.iter();
-    let nobodys = nobodys.filter(|open| !open.is_leased && !open.is_stopped);
-    let mut added = 0;
-    for open in nobodys {
-        broker.publish(&open.ticket)?;
-        added += 1;
-    }
-    if status.is_over() {
-        broker.record(&Key::of_run(Kind::Over, run), b"{}")?;
-        return Ok(None);
-    }
-    grant(broker, run)?;
-    Ok(Some(added))
 }

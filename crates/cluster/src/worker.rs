@@ -17,11 +17,11 @@ use crate::error::{Error, Result};
 use crate::grant::grant;
 use crate::hash::Hash;
 use crate::outcome::{CHILDREN, note_lease, outcome_of, settle_again};
+use crate::reseed::{explore_again, is_over_mark, reseed};
 use crate::run::{Build, Manifest};
 use crate::sharing::{CHECKS_A_PIECE, CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry};
 use crate::states::unpack_states;
 use crate::station::{Round, Station};
-use crate::status::reseed;
 
 /// The first check of a job comes after this part of the work between two checks.
 const FIRST_CHECK_PART: u64 = 16;
@@ -154,8 +154,14 @@ impl<'s> Worker<'s> {
             settle_again(broker, &lease, &Outcome::read(&recorded)?)?;
             return Ok(Taken::Over);
         }
+        // It has jobs again if it was over.
+        self.over.remove(run);
         let what = match self.open(broker, &lease.ticket) {
             Ok(what) => Ok(what),
+            Err(Error::Damaged(_)) if are_created_again(broker, &lease.ticket)? => {
+                broker.acknowledge(&lease)?;
+                return Ok(Taken::Over);
+            }
             Err(error @ (Error::Damaged(_) | Error::Everett(_))) => Err(error.to_string()),
             Err(Error::NoRun(_)) => {
                 broker.acknowledge(&lease)?;
@@ -532,8 +538,22 @@ impl<'s> Worker<'s> {
 /// Returns whether a run was cancelled, or whether a worker has seen that it is over.
 fn is_marked_as_over(broker: &mut dyn Broker, run: &RunId) -> Result<bool> {
     let over = broker.look_up(&Key::of_run(Kind::Over, run))?;
+    let over = over.filter(|mark| is_over_mark(mark));
     let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
     Ok(over.or(cancelled).is_some())
+}
+
+/// Returns whether the states of a job are lost, and another job creates them again.
+fn are_created_again(broker: &mut dyn Broker, ticket: &Ticket) -> Result<bool> {
+    match fetch(broker, ticket.states) {
+        Err(Error::Damaged(_)) => {}
+        there => return there.map(|_| false),
+    }
+    match explore_again(broker, &ticket.run, std::slice::from_ref(&ticket.job)) {
+        // The accounts of a run that is damaged otherwise cannot be read.
+        Err(Error::Damaged(_) | Error::Unbalanced(_) | Error::NoRun(_)) => Ok(false),
+        again => again.map(|jobs| jobs > 0),
+    }
 }
 
 /// Extends the lease while a function runs.

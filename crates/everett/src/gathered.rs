@@ -37,6 +37,8 @@ pub struct Gathered {
     pub unknown: WeightSum,
     /// The reasons why jobs could not be explored.
     pub failures: Vec<String>,
+    /// Further warnings for the user.
+    pub warnings: Vec<String>,
     /// The figures of the cluster.
     pub figures: ClusterFigures,
 }
@@ -89,6 +91,15 @@ pub fn conclude(
             format!("a job could not be explored: {failure}"),
         )?;
     }
+    for warning in gathered.warnings {
+        add_part(
+            &mut explorer,
+            Part {
+                warnings: vec![warning],
+                ..Part::default()
+            },
+        )?;
+    }
     let stopped = match gathered.limit {
         Some(limit) => {
             explorer.note_limit_of_all(limit);
@@ -138,11 +149,19 @@ fn start_with(left: Vec<States>) -> Start {
 
 /// Records that results are missing, and why.
 fn note(explorer: &mut Explorer<'_>, limit: &str, warning: String) -> Result<()> {
-    let added = explorer.add_part(&Part {
-        covered: "0".repeat(explorer.coverage().segments.len()),
+    let part = Part {
         limits: vec![limit.to_owned()],
         warnings: vec![warning],
         ..Part::default()
+    };
+    add_part(explorer, part)
+}
+
+/// Adds a part that has covered nothing.
+fn add_part(explorer: &mut Explorer<'_>, part: Part) -> Result<()> {
+    let added = explorer.add_part(&Part {
+        covered: "0".repeat(explorer.coverage().segments.len()),
+        ..part
     });
     added.map_err(|_| Error::ProgramChanged)
 }

@@ -5,13 +5,11 @@ use crate::cluster::{
     CLEAN, Process, Slot, Trouble, Up, postgres, simulate, start_server, start_worker, status_of,
     submitted, wait_for,
 };
-use crate::common::samples::FORKS;
-use crate::common::{build, check_weights, everett, expect, folder, summary, text};
+use crate::common::{build, everett, expect, folder, summary, text};
 use everett::{RunSpec, Session, Silent};
-use everett_cluster::{Broker, Hash, Kind, Removed, RunId, SharedMemory, remove, results, status};
+use everett_cluster::{Broker, Removed, RunId, SharedMemory, remove, results, status};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,13 +40,13 @@ int main(void) {
 "#;
 
 /// A PostgreSQL server that is reached by a socket.
-struct Database {
-    dir: PathBuf,
+pub(crate) struct Database {
+    pub(crate) dir: PathBuf,
     log: PathBuf,
 }
 
 impl Database {
-    fn new(folder: &Path, name: &str) -> Database {
+    pub(crate) fn new(folder: &Path, name: &str) -> Database {
         // The path of a socket must be short.
         let dir = std::env::temp_dir().join(format!("everett-{name}-{}", std::process::id()));
         fs::create_dir_all(&dir).expect("a folder");
@@ -61,7 +59,7 @@ impl Database {
         Database { dir, log }
     }
 
-    fn start(&self) -> Process {
+    pub(crate) fn start(&self) -> Process {
         let log = fs::File::create(&self.log).expect("a log");
         let mut server = postgres("postgres");
         let quiet = ["-F", "-c", "listen_addresses=", "-D", "data", "-k"];
@@ -83,7 +81,7 @@ impl Database {
     }
 
     /// Ends the connections of the server, and then the server.
-    fn stop(&self, mut server: Process) {
+    pub(crate) fn stop(&self, mut server: Process) {
         let mut stop = postgres("pg_ctl");
         let stop = stop
             .current_dir(&self.dir)
@@ -92,7 +90,7 @@ impl Database {
         server.0.wait().expect("its end");
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let socket = self.dir.to_string_lossy().replace('/', "%2F");
         format!("postgres://everett@{socket}/postgres")
     }
@@ -295,7 +293,7 @@ fn runs_are_listed_and_removed_and_not_overwritten() {
     assert_eq!(list(&folder, &url), "");
 }
 
-fn spec(folder: &Path, program: &str, name: &str) -> RunSpec {
+pub(crate) fn spec(folder: &Path, program: &str, name: &str) -> RunSpec {
     RunSpec {
         all_tests: true,
         batch: Some(50),
@@ -370,32 +368,4 @@ fn a_removed_run_takes_nothing_from_others() {
     let left = broker.objects().expect("a list").len();
     assert!(left <= 2, "{left} objects");
     assert!(status(&mut broker, two).is_err());
-}
-
-#[test]
-fn a_lost_result_is_unknown_and_the_others_are_not() {
-    let folder = folder("upkeep-gap");
-    let shared = SharedMemory::new(1000);
-    build(&folder, "forks", FORKS, &[]);
-    let mut broker = shared.connect();
-    let (run, dir) = submitted(&mut broker, &spec(&folder, "forks", "by"));
-    let (status, _) = simulate(&shared, &run, 2, 1, Trouble::default());
-    assert!(status.is_complete() && status.jobs > 10);
-    let outcomes = broker.list(Kind::Outcome, &run).expect("a list");
-    let lost = outcomes.iter().find_map(|(_, outcome)| {
-        let outcome: Value = serde_json::from_slice(outcome).expect("JSON");
-        let has_paths = outcome["paths"].as_u64() > Some(0);
-        has_paths.then(|| outcome["results"].as_str().and_then(Hash::parse))?
-    });
-    broker
-        .remove_objects(&[lost.expect("a job with paths")])
-        .expect("removed");
-    let result = results(&mut broker, &dir, &Session::new(), &mut Silent).expect("results");
-    assert!(!result.summary.complete);
-    assert!(result.summary.weight.unknown > 0.0 && result.summary.weight.finished > 0.0);
-    let summary = summary(&dir);
-    check_weights(&summary);
-    let said = summary.to_string();
-    assert!(said.contains("its results are lost"), "{said}");
-    assert!(summary["paths"]["completed"].as_u64() > Some(0), "{said}");
 }

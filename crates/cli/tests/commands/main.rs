@@ -11,6 +11,7 @@ mod build_tools;
 mod cluster;
 mod cluster_balance;
 mod cluster_elastic;
+mod cluster_gaps;
 mod cluster_limits;
 mod cluster_machines;
 mod cluster_secrets;
