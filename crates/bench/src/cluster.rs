@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use self::plot::{Curve, Panel};
 use self::sim::{Config, Course, simulate};
 use self::traffic::Costs;
-use crate::{Bench, succeed};
+use crate::{Bench, succeed, times};
 
 /// Programs with sizes for which a run takes several seconds.
 const PROGRAMS: [(&str, &str); 2] = [
@@ -29,8 +29,6 @@ const PROGRAMS: [(&str, &str); 2] = [
 const RUNS: usize = 2;
 const OPERATIONS: u32 = 1000;
 const SIZES: [usize; 8] = [1, 10, 100, 200, 500, 1000, 2000, 4000];
-/// Clock ticks of the kernel in a second.
-const TICKS: f64 = 100.0;
 
 /// A server or a worker, which is interrupted when this value is dropped.
 struct Process(Child);
@@ -45,11 +43,7 @@ impl Drop for Process {
 
 /// Returns the CPU time of a process, in seconds.
 fn processor_time(id: u32) -> f64 {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
-    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    let ticks = |at: usize| fields.get(at).and_then(|it| it.parse::<f64>().ok());
-    (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / TICKS
+    times(&id.to_string(), [11, 12])
 }
 
 /// Returns the process id of the server that `everett cluster up` has started.

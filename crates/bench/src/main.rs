@@ -96,6 +96,8 @@ const ROWS: &[Row] = &[
 
 struct Measured {
     seconds: f64,
+    /// CPU time in seconds. Unlike time, it hardly depends on what else the machine does.
+    processor: f64,
     summary: Value,
     peak_kib: u64,
     /// The folder that the run wrote.
@@ -123,6 +125,25 @@ const PARTS: [(&str, Measure); 7] = [
     ("parallel", Bench::parallel),
     ("cluster", Bench::cluster),
 ];
+
+/// Clock ticks of the kernel in a second.
+const TICKS: f64 = 100.0;
+
+/// Returns the sum of two fields of `/proc/PROCESS/stat`, times in ticks, in seconds. The first
+/// field after the name is 0.
+fn times(process: &str, fields: [usize; 2]) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let all = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let all: Vec<&str> = all.split_whitespace().collect();
+    let ticks = |at: usize| all.get(at).and_then(|it| it.parse::<f64>().ok());
+    let ticks = fields.map(|at| ticks(at).unwrap_or(0.0));
+    ticks.into_iter().sum::<f64>() / TICKS
+}
+
+/// Returns the CPU time of all processes that were started and have ended, in seconds.
+fn children_time() -> f64 {
+    times("self", [13, 14])
+}
 
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
@@ -334,9 +355,9 @@ impl Bench {
     }
 
     fn measure(&self, run: &mut Command, out: &Path) -> Result<Measured> {
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), children_time());
         let output = run.output()?;
-        let seconds = start.elapsed().as_secs_f64();
+        let (seconds, processor) = (start.elapsed().as_secs_f64(), children_time() - before);
         if output.status.code() == Some(2) {
             bail!("{run:?}: {}", String::from_utf8_lossy(&output.stderr));
         }
@@ -344,6 +365,7 @@ impl Bench {
         let peak_kib = summary["memory_peak_bytes"].as_u64().unwrap_or(0) / 1024;
         Ok(Measured {
             seconds,
+            processor,
             summary,
             peak_kib,
             out: out.to_owned(),

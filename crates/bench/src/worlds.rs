@@ -457,7 +457,7 @@ impl Bench {
 
     /// Returns a copy of an example with its programs, and the programs of the servers that its
     /// scenarios need.
-    fn example(&self, name: &str) -> Result<PathBuf> {
+    pub(crate) fn example(&self, name: &str) -> Result<PathBuf> {
         let folder = self.work.join(format!("example-{name}"));
         if folder.exists() {
             return Ok(folder);
