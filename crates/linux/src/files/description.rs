@@ -54,6 +54,10 @@ impl OpenFlags {
     /// `O_TMPFILE`: an unnamed file; comes with `DIRECTORY`.
     pub const TMPFILE: u32 = 0o20_000_000;
 
+    /// Flags that have an effect together with `PATH`.
+    pub const WITH_PATH: u32 =
+        OpenFlags::DIRECTORY | OpenFlags::NO_FOLLOW | OpenFlags::CLOSE_ON_EXEC | OpenFlags::PATH;
+
     /// Whether it has one of these flags.
     pub fn has(self, flags: u32) -> bool {
         self.0 & flags != 0

@@ -36,7 +36,7 @@ pub use inode::{Device, Directory, Inode, InodeKind};
 pub use locks::{Conflict, LockOwner, LockRange, Locks};
 pub use status::Status;
 pub use tree::{ROOT, Tree};
-pub use walk::{Dentry, Walk};
+pub use walk::{Dentry, Scope, Walk};
 
 /// File system and open file descriptions.
 #[derive(Clone, Debug)]

@@ -189,6 +189,16 @@ impl Tree {
         directory != ROOT && self.is_below(directory, PROC)
     }
 
+    /// The root directory of the mounted file system that a directory is in.
+    pub fn mount_of(&self, directory: InodeId) -> InodeId {
+        let mut mounts = vec![PROC];
+        let shared = self.child(ROOT, b"dev").ok().flatten();
+        let shared = shared.and_then(|dev| self.child(dev, b"shm").ok().flatten());
+        mounts.extend(shared);
+        let is_there = |mount: &InodeId| self.is_below(directory, *mount);
+        mounts.into_iter().find(is_there).unwrap_or(ROOT)
+    }
+
     /// Creates or replaces a file, and creates its parent directories. Used at boot.
     pub fn install(&mut self, from: InodeId, path: &[u8], inode: Inode) -> Result<InodeId, Errno> {
         let cut = path

@@ -30,6 +30,40 @@ impl Dentry {
     }
 }
 
+/// What the resolution of a path must not do (`RESOLVE_` flags of `openat2`).
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Scope(pub u64);
+
+impl Scope {
+    /// `RESOLVE_NO_XDEV`: cross mount points.
+    const ONE_MOUNT: u64 = 0x01;
+    /// `RESOLVE_NO_MAGICLINKS`: follow links of `/proc` to open files.
+    const NO_MAGIC_LINKS: u64 = 0x02;
+    /// `RESOLVE_NO_SYMLINKS`: follow links.
+    const NO_LINKS: u64 = 0x04;
+    /// `RESOLVE_BENEATH`: leave the directory where it starts.
+    const BENEATH: u64 = 0x08;
+    /// `RESOLVE_IN_ROOT`: the directory where it starts is the root directory.
+    pub const IN_ROOT: u64 = 0x10;
+    /// `RESOLVE_CACHED`: wait for a disk. Nothing here does.
+    pub const CACHED: u64 = 0x20;
+
+    /// Reads the flags; unknown and contradictory ones are invalid.
+    pub fn new(flags: u64) -> Result<Scope, Errno> {
+        const ALL: u64 = 0x3f;
+        let scope = Scope(flags);
+        if flags & !ALL != 0 || scope.has(Scope::BENEATH) && scope.has(Scope::IN_ROOT) {
+            return Err(Errno::EINVAL);
+        }
+        Ok(scope)
+    }
+
+    /// Whether it has one of these flags.
+    pub fn has(self, flags: u64) -> bool {
+        self.0 & flags != 0
+    }
+}
+
 /// The resolution of a path.
 pub struct Walk<'t> {
     tree: &'t Tree,
@@ -38,6 +72,8 @@ pub struct Walk<'t> {
     root: InodeId,
     /// Symbolic links that may still be followed.
     links: u32,
+    /// What it must not do.
+    scope: Scope,
     /// The resolution passed through `/proc`, whose contents must be updated first.
     pub entered_proc: bool,
 }
@@ -50,6 +86,7 @@ impl<'t> Walk<'t> {
             who,
             root: ROOT,
             links: MAX_LINKS,
+            scope: Scope::default(),
             entered_proc: false,
         }
     }
@@ -57,6 +94,19 @@ impl<'t> Walk<'t> {
     /// Sets the root directory of the process.
     pub fn within(self, root: InodeId) -> Walk<'t> {
         Walk { root, ..self }
+    }
+
+    /// Limits a resolution that starts in the directory `from`.
+    pub fn limited(self, scope: Scope, from: InodeId) -> Walk<'t> {
+        let root = match scope.has(Scope::BENEATH | Scope::IN_ROOT) {
+            true => from,
+            false => self.root,
+        };
+        Walk {
+            scope,
+            root,
+            ..self
+        }
     }
 
     /// The inode with this name in a directory, if the directory may be searched.
@@ -69,12 +119,63 @@ impl<'t> Walk<'t> {
         if !name.is_empty() {
             self.who.check(inode, EXECUTE)?;
         }
-        match name {
-            b"" | b"." => Ok(Some(directory)),
-            b".." if directory == self.root => Ok(Some(directory)),
-            b".." => Ok(Some(entries.parent)),
-            _ if name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
-            _ => Ok(entries.names.get(name).map(|entry| entry.id)),
+        let found = match name {
+            b"" | b"." => return Ok(Some(directory)),
+            b".." if directory == self.root && self.scope.has(Scope::BENEATH) => {
+                return Err(Errno::EXDEV);
+            }
+            b".." if directory == self.root => return Ok(Some(directory)),
+            b".." => Some(entries.parent),
+            _ if name.len() > NAME_MAX => return Err(Errno::ENAMETOOLONG),
+            _ => entries.names.get(name).map(|entry| entry.id),
+        };
+        if let Some(id) = found {
+            self.check_mount(directory, id)?;
+        }
+        Ok(found)
+    }
+
+    /// Fails if the way from a directory to a file in it, or above it, crosses a mount point that
+    /// it must not cross.
+    fn check_mount(&self, directory: InodeId, id: InodeId) -> Result<(), Errno> {
+        let crosses = || {
+            let inner = self.tree.get(id).is_directory();
+            inner && self.tree.mount_of(id) != self.tree.mount_of(directory)
+        };
+        match self.scope.has(Scope::ONE_MOUNT) && crosses() {
+            true => Err(Errno::EXDEV),
+            false => Ok(()),
+        }
+    }
+
+    /// Resolves the target of a symbolic link in a directory, but for its last component.
+    fn parent_of_target(&mut self, directory: InodeId, target: &[u8]) -> Result<Dentry, Errno> {
+        self.links = self.links.checked_sub(1).ok_or(Errno::ELOOP)?;
+        if self.scope.has(Scope::NO_LINKS) {
+            return Err(Errno::ELOOP);
+        }
+        if target.starts_with(b"/") {
+            self.check_mount(directory, self.root)?;
+        }
+        self.parent(directory, target)
+    }
+
+    /// Fails if a magic link in a directory must not be followed.
+    fn check_magic_link(&self, directory: InodeId, target: Target) -> Result<(), Errno> {
+        if self.scope.has(Scope::NO_LINKS | Scope::NO_MAGIC_LINKS) {
+            return Err(Errno::ELOOP);
+        }
+        let elsewhere = match target {
+            // A file of the tree that is no directory has no mount of its own.
+            Target::Inode(id) if self.tree.get(id).is_directory() => {
+                self.tree.mount_of(id) != self.tree.mount_of(directory)
+            }
+            _ => true,
+        };
+        let is_scoped = self.scope.has(Scope::BENEATH | Scope::IN_ROOT);
+        match is_scoped || self.scope.has(Scope::ONE_MOUNT) && elsewhere {
+            true => Err(Errno::EXDEV),
+            false => Ok(()),
         }
     }
 
@@ -83,7 +184,11 @@ impl<'t> Walk<'t> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
         }
-        let mut directory = if path[0] == b'/' { self.root } else { from };
+        let is_absolute = path[0] == b'/';
+        if is_absolute && self.scope.has(Scope::BENEATH) {
+            return Err(Errno::EXDEV);
+        }
+        let mut directory = if is_absolute { self.root } else { from };
         self.entered_proc |= self.tree.is_in_proc(directory);
         let mut name: &[u8] = b"";
         let components = path.split(|byte| *byte == b'/');
@@ -112,10 +217,15 @@ impl<'t> Walk<'t> {
         let id = self.child(directory, name)?.ok_or(Errno::ENOENT)?;
         let tree = self.tree;
         match &tree.get(id).kind {
-            InodeKind::Magic(Target::Inode(target)) => Ok(*target),
+            InodeKind::Magic(target) => {
+                self.check_magic_link(directory, *target)?;
+                match target {
+                    Target::Inode(target) => Ok(*target),
+                    _ => Ok(id),
+                }
+            }
             InodeKind::Link(target) => {
-                self.links = self.links.checked_sub(1).ok_or(Errno::ELOOP)?;
-                let dentry = self.parent(directory, target)?;
+                let dentry = self.parent_of_target(directory, target)?;
                 let id = self.step(dentry.directory, &dentry.name)?;
                 self.only_directory(id, dentry.must_be_directory)
             }
@@ -157,15 +267,21 @@ impl<'t> Walk<'t> {
             let tree = self.tree;
             match &tree.get(id).kind {
                 InodeKind::Link(target) => {
-                    self.links = self.links.checked_sub(1).ok_or(Errno::ELOOP)?;
-                    let next = self.parent(dentry.directory, target)?;
+                    let next = self.parent_of_target(dentry.directory, target)?;
                     let must_be_directory = dentry.must_be_directory || next.must_be_directory;
                     dentry = Dentry {
                         must_be_directory,
                         ..next
                     };
                 }
-                InodeKind::Magic(Target::Inode(target)) => return Ok((dentry, Some(*target))),
+                InodeKind::Magic(target) => {
+                    self.check_magic_link(dentry.directory, *target)?;
+                    let found = match target {
+                        Target::Inode(target) => *target,
+                        _ => id,
+                    };
+                    return Ok((dentry, Some(found)));
+                }
                 _ => return Ok((dentry, Some(id))),
             }
         }

@@ -7,8 +7,8 @@ use crate::bytes::Bytes;
 use crate::capabilities::SYS_CHROOT;
 use crate::errno::Errno;
 use crate::files::{
-    Dentry, Description, Device, FsCredentials, Inode, InodeKind, OpenFlags, READ, Target, WRITE,
-    Walk,
+    Dentry, Description, Device, FsCredentials, Inode, InodeKind, OpenFlags, READ, ROOT, Scope,
+    Target, Tree, WRITE, Walk,
 };
 use crate::ids::InodeId;
 use crate::kernel::{Answer, Kernel, Stop};
@@ -30,8 +30,7 @@ pub const ROWS: &[Row] = &[
         &[Fd, Path, Pointer, Int],
         OPEN_ERRORS,
         openat2,
-    )
-    .without("RESOLVE_ flags"),
+    ),
     Row::new("creat", 85, &[Path, Int], OPEN_ERRORS, creat),
     Row::new("stat", 4, &[Path, Pointer], ASK_ERRORS, stat),
     Row::new("fstat", 5, &[Fd, Pointer], &[], fstat),
@@ -105,18 +104,41 @@ fn openat2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if call.args[3] < FIRST_SIZE {
         return Err(Errno::EINVAL.into());
     }
+    const MOST: u64 = 4096;
+    if call.args[3] > MOST {
+        return Err(Errno::E2BIG.into());
+    }
     let how = call.args[2];
+    let later = kernel.read_bytes(how.wrapping_add(FIRST_SIZE), call.args[3] - FIRST_SIZE)?;
+    if later.iter().any(|byte| *byte != 0) {
+        return Err(Errno::E2BIG.into());
+    }
     let flags = kernel.read_u64(how)?;
     let mode = kernel.read_u64(how.wrapping_add(8))?;
-    if kernel.read_u64(how.wrapping_add(16))? != 0 {
-        kernel.refuse("openat2", "a RESOLVE_ flag");
-        // The answer of kernels that lack the call: programs fall back to `openat`.
-        return Err(Errno::ENOSYS.into());
+    let resolve = kernel.read_u64(how.wrapping_add(16))?;
+    let scope = check_open_how(flags, mode, resolve)?;
+    kernel.open_within(call.int(0), call.args[1], (flags, mode), scope)
+}
+
+/// Checks a `struct open_how`: unlike `openat`, `openat2` ignores nothing.
+fn check_open_how(flags: u64, mode: u64, resolve: u64) -> Result<Scope, Errno> {
+    const KNOWN: u64 = 0o37_777_703;
+    const CREATING: u64 = (OpenFlags::CREATE | OpenFlags::TMPFILE) as u64;
+    let has = |some: u32| flags & u64::from(some) != 0;
+    let allowed = match flags & CREATING {
+        0 => 0,
+        _ => 0o7777,
+    };
+    let is_mixed = has(OpenFlags::PATH) && flags & !u64::from(OpenFlags::WITH_PATH) != 0;
+    let scope = Scope::new(resolve)?;
+    if flags & !KNOWN != 0 || mode & !allowed != 0 || is_mixed {
+        return Err(Errno::EINVAL);
     }
-    if mode & !0o7777 != 0 || flags >> 32 != 0 {
-        return Err(Errno::EINVAL.into());
+    let opens_only = flags & CREATING == 0 && !has(OpenFlags::TRUNCATE);
+    match scope.has(Scope::CACHED) && !opens_only {
+        true => Err(Errno::EAGAIN),
+        false => Ok(scope),
     }
-    kernel.open_file(call.int(0), call.args[1], flags, mode)
 }
 
 fn creat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -229,6 +251,30 @@ fn seen_from(root: &[u8], path: &[u8]) -> Vec<u8> {
     }
 }
 
+/// Where the resolution of a path starts, and what it must not do.
+#[derive(Copy, Clone)]
+struct Start {
+    base: InodeId,
+    scope: Scope,
+}
+
+impl Start {
+    fn walk<'t>(self, tree: &'t Tree, who: &'t FsCredentials, root: InodeId) -> Walk<'t> {
+        let walk = Walk::new(tree, who).within(root);
+        walk.limited(self.scope, self.base)
+    }
+}
+
+impl Default for Start {
+    /// Without limits, the directory does not matter.
+    fn default() -> Start {
+        Start {
+            base: ROOT,
+            scope: Scope::default(),
+        }
+    }
+}
+
 impl Kernel<'_, '_> {
     /// Credentials of the process, for permission checks.
     pub fn fs_credentials(&self) -> FsCredentials {
@@ -247,15 +293,25 @@ impl Kernel<'_, '_> {
         who: &FsCredentials,
         work: impl Fn(&mut Walk<'_>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
+        self.walk_within(Start::default(), who, work)
+    }
+
+    /// Resolves a path within limits.
+    fn walk_within<T>(
+        &mut self,
+        start: Start,
+        who: &FsCredentials,
+        work: impl Fn(&mut Walk<'_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
         let root = self.process().root;
-        let mut walk = Walk::new(&self.host.files.tree, who).within(root);
+        let mut walk = start.walk(&self.host.files.tree, who, root);
         let found = work(&mut walk);
         if !walk.entered_proc {
             return found;
         }
         let (pid, tid) = (self.process().pid, self.task().tid);
         self.host.refresh_proc(pid, tid);
-        work(&mut Walk::new(&self.host.files.tree, who).within(root))
+        work(&mut start.walk(&self.host.files.tree, who, root))
     }
 
     /// Resolves a path.
@@ -270,9 +326,18 @@ impl Kernel<'_, '_> {
         base: InodeId,
         path: &[u8],
     ) -> Result<(Dentry, Option<InodeId>), Errno> {
+        let scope = Scope::default();
+        self.resolve_dentry_within(Start { base, scope }, path)
+    }
+
+    fn resolve_dentry_within(
+        &mut self,
+        start: Start,
+        path: &[u8],
+    ) -> Result<(Dentry, Option<InodeId>), Errno> {
         let who = self.fs_credentials();
-        self.walk(&who, |walk| {
-            let dentry = walk.parent(base, path)?;
+        self.walk_within(start, &who, |walk| {
+            let dentry = walk.parent(start.base, path)?;
             let found = walk.child(dentry.directory, &dentry.name)?;
             Ok((dentry, found))
         })
@@ -457,13 +522,20 @@ impl Kernel<'_, '_> {
     }
 
     fn open_file(&mut self, fd: i32, path: u64, flags: u64, mode: u64) -> Answer {
-        const ONLY_WITH_PATH: u32 = OpenFlags::DIRECTORY
-            | OpenFlags::NO_FOLLOW
-            | OpenFlags::CLOSE_ON_EXEC
-            | OpenFlags::PATH;
+        self.open_within(fd, path, (flags, mode), Scope::default())
+    }
+
+    /// Opens a file whose path may only lead where `scope` permits it.
+    fn open_within(
+        &mut self,
+        fd: i32,
+        path: u64,
+        (flags, mode): (u64, u64),
+        scope: Scope,
+    ) -> Answer {
         let mut flags = OpenFlags(flags as u32);
         if flags.has(OpenFlags::PATH) {
-            flags.0 &= ONLY_WITH_PATH;
+            flags.0 &= OpenFlags::WITH_PATH;
         } else {
             flags.0 |= OpenFlags::LARGE;
         }
@@ -478,15 +550,22 @@ impl Kernel<'_, '_> {
             true => self.read_new_path(path)?,
             false => self.read_path(path)?,
         };
-        let base = self.base(fd, &path)?;
+        if path.is_empty() {
+            return Err(Errno::ENOENT.into());
+        }
+        // An absolute path starts there, too.
+        let starts_at_fd = scope.has(Scope::IN_ROOT);
+        let base = self.base(fd, if starts_at_fd { b"." } else { &path })?;
+        let start = Start { base, scope };
         let to = self.process().descriptors.free_from(0)?;
         let target = if anonymous {
-            self.open_tmpfile(base, &path, mode)?
+            self.open_tmpfile(start, &path, mode)?
         } else if creates {
-            self.open_or_create(base, &path, flags, mode)?
+            self.open_or_create(start, &path, flags, mode)?
         } else {
             let follow = !flags.has(OpenFlags::NO_FOLLOW);
-            let found = self.resolve(base, &path, follow);
+            let who = self.fs_credentials();
+            let found = self.walk_within(start, &who, |walk| walk.lookup(base, &path, follow));
             if let Err(Errno::ENOENT) = found {
                 self.refuse_kernel_file(&path);
             }
@@ -522,7 +601,7 @@ impl Kernel<'_, '_> {
 
     fn open_or_create(
         &mut self,
-        base: InodeId,
+        start: Start,
         path: &[u8],
         flags: OpenFlags,
         mode: u64,
@@ -531,9 +610,9 @@ impl Kernel<'_, '_> {
         let follow = !flags.has(OpenFlags::NO_FOLLOW) && !exclusive;
         let (dentry, found) = if follow {
             let who = self.fs_credentials();
-            self.walk(&who, |walk| walk.final_dentry(base, path))?
+            self.walk_within(start, &who, |walk| walk.final_dentry(start.base, path))?
         } else {
-            self.resolve_dentry(base, path)?
+            self.resolve_dentry_within(start, path)?
         };
         if dentry.must_be_directory {
             return Err(Errno::EISDIR.into());
@@ -585,10 +664,11 @@ impl Kernel<'_, '_> {
     }
 
     /// `O_TMPFILE`.
-    fn open_tmpfile(&mut self, base: InodeId, path: &[u8], mode: u64) -> Result<Target, Stop> {
-        let directory = self.resolve(base, path, true)?;
-        let now_ns = self.wall_clock_ns();
+    fn open_tmpfile(&mut self, start: Start, path: &[u8], mode: u64) -> Result<Target, Stop> {
         let who = self.fs_credentials();
+        let directory =
+            self.walk_within(start, &who, |walk| walk.lookup(start.base, path, true))?;
+        let now_ns = self.wall_clock_ns();
         let inode = self.host.files.tree.get(directory);
         if !inode.is_directory() {
             return Err(Errno::ENOTDIR.into());
