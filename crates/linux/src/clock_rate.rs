@@ -7,6 +7,8 @@ const PARTS: i128 = 1 << 16;
 const SECOND: i128 = PARTS * 1_000_000_000;
 /// Microseconds of a tick (a hundredth of a second) at the nominal rate.
 pub const TICK_US: i64 = 10_000;
+/// The time between two ticks of the system, which is the resolution of coarse clocks.
+pub const SYSTEM_TICK_NS: u64 = 4_000_000;
 /// The largest error that the kernel reports, in microseconds: the clock was never set.
 pub const LARGEST_ERROR: i64 = 16_000_000;
 
@@ -69,6 +71,12 @@ impl ClockRate {
         let parts = i128::from(right_ns) * SECOND + i128::from(self.since_ns) * excess;
         let rate = SECOND + excess;
         u64::try_from((parts + rate - 1).div_euclid(rate)).unwrap_or(0)
+    }
+
+    /// The last tick of the system before this virtual time: the time that coarse clocks show. A
+    /// change of the clock counts as a tick.
+    pub fn last_tick(&self, now_ns: u64) -> u64 {
+        (now_ns - now_ns % SYSTEM_TICK_NS).max(self.since_ns)
     }
 
     /// Applies the current frequency and tick from this virtual time on.

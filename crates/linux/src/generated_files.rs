@@ -15,7 +15,7 @@ impl HostState {
     /// The current contents of a generated file. `memory` is the reading process's pid and memory.
     pub fn generate(&self, what: Generated, memory: (u32, &Memory)) -> Bytes {
         let text = match what {
-            Generated::Text(text) => text.to_owned(),
+            Generated::Text(text) | Generated::System(text) => text.to_owned(),
             Generated::Load => {
                 let running = self
                     .tasks

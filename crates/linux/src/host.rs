@@ -154,8 +154,18 @@ impl HostState {
 
     /// Wall-clock time, in nanoseconds since 1970.
     pub(crate) fn wall_clock_ns(&self) -> u64 {
-        let right = self.start_time_ns.saturating_add(self.clock_ns);
-        right.saturating_add_signed(self.clock_rate.ahead_ns(self.clock_ns))
+        self.wall_clock_at(self.clock_ns)
+    }
+
+    /// What the wall clock shows at this virtual time, in nanoseconds since 1970.
+    pub(crate) fn wall_clock_at(&self, at_ns: u64) -> u64 {
+        let right = self.start_time_ns.saturating_add(at_ns);
+        right.saturating_add_signed(self.clock_rate.ahead_ns(at_ns))
+    }
+
+    /// The virtual time of the last tick.
+    pub(crate) fn last_tick(&self) -> u64 {
+        self.clock_rate.last_tick(self.clock_ns)
     }
 
     /// The virtual time at which the wall clock shows this time.

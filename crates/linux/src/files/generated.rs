@@ -57,6 +57,8 @@ impl About {
 pub enum Generated {
     /// A constant text.
     Text(&'static str),
+    /// A file of `/sys` with a constant text.
+    System(&'static str),
     /// `/proc/loadavg`.
     Load,
     /// `/proc/uptime`.
@@ -74,6 +76,14 @@ pub enum Generated {
 }
 
 impl Generated {
+    /// Whether nobody may open it for writing, whatever its permission bits are.
+    pub fn is_read_only(self) -> bool {
+        matches!(
+            self,
+            Generated::System(_) | Generated::Interfaces | Generated::Sockets(_)
+        )
+    }
+
     /// Whether a write to the file changes something.
     pub fn is_setting(self) -> bool {
         matches!(

@@ -8,6 +8,7 @@ use super::description::Target;
 use super::generated::Generated;
 use crate::bytes::Bytes;
 use crate::ids::InodeId;
+use crate::objects::event;
 
 /// Devices.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -175,6 +176,8 @@ pub struct Inode {
     pub last_path: Option<Arc<Vec<u8>>>,
     /// The generated file that it is the open copy of, if writes to it change something.
     pub setting: Option<Generated>,
+    /// The events that `poll` reports of a file of the kernel that `epoll` can watch.
+    pub polled: Option<u16>,
 }
 
 impl Inode {
@@ -186,6 +189,7 @@ impl Inode {
         } else {
             1
         };
+        let is_random = matches!(kind, InodeKind::Device(Device::Random));
         Inode {
             kind,
             mode,
@@ -199,6 +203,15 @@ impl Inode {
             seals: None,
             last_path: None,
             setting: None,
+            polled: is_random.then_some(event::READING),
+        }
+    }
+
+    /// Lets `epoll` watch it. The events hold from the start.
+    pub fn polled(self, events: u16) -> Inode {
+        Inode {
+            polled: Some(events),
+            ..self
         }
     }
 

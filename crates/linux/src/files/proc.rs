@@ -9,6 +9,7 @@ use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::ids::InodeId;
+use crate::objects::event;
 use crate::objects::socket::Domain;
 use crate::process::ExitState;
 
@@ -123,15 +124,34 @@ const SETTINGS: &[(&str, &str)] = &[
     ("/proc/sys/vm/swappiness", "60\n"),
 ];
 
+/// Files that poll as readable only: they report changes, which do not happen here.
+const REPORT_CHANGES: [&str; 3] = ["/proc/swaps", "mounts", "mountinfo"];
+
+/// The events of a file of `/proc` with this name, or path if it is of no process.
+fn events_of(name: &str) -> u16 {
+    match REPORT_CHANGES.contains(&name) {
+        true => event::READING,
+        false => event::READING | event::WRITING,
+    }
+}
+
 /// Creates the static files of `/proc`.
 pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
     let generated = |what| Inode::new(InodeKind::Generated(what), 0o444, now_ns);
-    for (path, text) in TEXTS.iter().chain(SYSTEM) {
-        tree.install(PROC, path.as_bytes(), generated(Generated::Text(text)))?;
+    for (path, text) in TEXTS {
+        let inode = generated(Generated::Text(text)).polled(events_of(path));
+        tree.install(PROC, path.as_bytes(), inode)?;
+    }
+    for (path, text) in SYSTEM {
+        // What was not read yet counts as changed.
+        let events = events_of(path) | event::ERROR | event::PRIORITY;
+        let inode = generated(Generated::System(text)).polled(events);
+        tree.install(PROC, path.as_bytes(), inode)?;
     }
     for (path, text) in SETTINGS {
         let node = InodeKind::Regular(Bytes::from_concrete(text.as_bytes()));
-        tree.install(PROC, path.as_bytes(), Inode::new(node, 0o644, now_ns))?;
+        let inode = Inode::new(node, 0o644, now_ns).polled(events_of(path));
+        tree.install(PROC, path.as_bytes(), inode)?;
     }
     let changing = [
         ("/proc/loadavg", Generated::Load),
@@ -157,7 +177,11 @@ pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
         ("/proc/net/unix", Generated::Sockets(SocketList::Unix)),
     ];
     for (path, what) in changing {
-        tree.install(PROC, path.as_bytes(), generated(what))?;
+        tree.install(
+            PROC,
+            path.as_bytes(),
+            generated(what).polled(events_of(path)),
+        )?;
     }
     for (name, target) in [("mounts", "self/mounts"), ("self", ""), ("thread-self", "")] {
         let link = Inode::new(InodeKind::Link(target.as_bytes().to_vec()), 0o777, now_ns);
@@ -275,7 +299,8 @@ impl Tree {
         }
         for (name, text) in [("mounts", MOUNTS), ("mountinfo", MOUNT_POINTS)] {
             let node = InodeKind::Generated(Generated::Text(text));
-            self.add(id, name.as_bytes(), Inode::new(node, 0o444, now_ns));
+            let inode = Inode::new(node, 0o444, now_ns).polled(events_of(name));
+            self.add(id, name.as_bytes(), inode);
         }
         for (name, target) in [("root", "/"), ("cwd", "/"), ("exe", "")] {
             let link = InodeKind::Link(target.as_bytes().to_vec());

@@ -187,14 +187,25 @@ fn close(host: &mut HostState, open: OpenObject<'_>) {
     host.objects.remove(open.object.0);
 }
 
-/// The object that announces the events of an open file; `None` if it cannot be watched.
+impl HostState {
+    /// The object that announces the events of an open file; `None` if it cannot be watched.
+    pub fn watchable(&self, target: Target) -> Option<ObjectId> {
+        match target {
+            Target::Inode(id) => self.files.tree.get(id).polled.and(source(target)),
+            _ => source(target),
+        }
+    }
+}
+
+/// The object that announces the events of an open file.
 pub fn source(target: Target) -> Option<ObjectId> {
     match target {
         Target::Object(object) => Some(object),
         Target::Stdin(_) => Some(ObjectId::STDIN),
         Target::Output(Stream::Stdout) => Some(ObjectId(u32::MAX - 1)),
         Target::Output(Stream::Stderr) => Some(ObjectId(u32::MAX - 2)),
-        Target::Inode(_) => None,
+        // No file announces events: those that hold, hold from the start.
+        Target::Inode(_) => Some(ObjectId(u32::MAX - 3)),
     }
 }
 

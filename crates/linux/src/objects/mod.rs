@@ -226,7 +226,7 @@ impl HostState {
         match description.target {
             _ if description.flags.has(OpenFlags::PATH) => event::INVALID,
             Target::Output(_) => WRITE,
-            Target::Inode(_) => READ | WRITE,
+            Target::Inode(id) => self.files.tree.get(id).polled.unwrap_or(READ | WRITE),
             Target::Stdin(number) if self.files.stdin(number).must_wait() => 0,
             Target::Stdin(_) => READ,
             Target::Object(_) if self.faults.spurious => READ,

@@ -6,7 +6,7 @@ use crate::errno::Errno;
 use crate::files::{Description, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
-use crate::objects::{EDGE, EXCLUSIVE, Epoll, Object, WAKE_UP, epoll, event, source};
+use crate::objects::{EDGE, EXCLUSIVE, Epoll, Object, WAKE_UP, epoll, event};
 use crate::table::ArgKind::{Fd, Flags, Int, Pointer};
 use crate::table::property::ACQUIRES_ALL;
 use crate::table::{Call, Row};
@@ -89,7 +89,10 @@ fn epoll_ctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if has_path(&own_description) || has_path(&description) {
         return Err(Errno::EBADF.into());
     }
-    let source = source(description.target).ok_or(Errno::EPERM)?;
+    let source = kernel
+        .host
+        .watchable(description.target)
+        .ok_or(Errno::EPERM)?;
     let Target::Object(id) = own_description.target else {
         return Err(Errno::EINVAL.into());
     };

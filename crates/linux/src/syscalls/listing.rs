@@ -5,6 +5,7 @@ use everett_vm::Value;
 use crate::errno::Errno;
 use crate::files::{InodeKind, OpenFlags, Target};
 use crate::kernel::{Answer, Kernel};
+use crate::objects::event;
 use crate::table::ArgKind::{Buffer, Fd, Int};
 use crate::table::{Call, Row};
 
@@ -112,6 +113,13 @@ impl Kernel<'_, '_> {
 
     /// Updates the access time of a file that is open with these flags.
     pub fn note_access(&mut self, id: crate::ids::InodeId, flags: OpenFlags) {
+        if let Some(events) = self.host.files.tree.get(id).polled
+            && events & (event::ERROR | event::PRIORITY) != 0
+        {
+            // Its contents are known now.
+            let left = events & !(event::ERROR | event::PRIORITY);
+            self.host.files.tree.get_mut(id).polled = Some(left);
+        }
         if flags.has(OpenFlags::NO_ACCESS_TIME) {
             return;
         }

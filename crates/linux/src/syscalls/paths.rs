@@ -697,6 +697,10 @@ impl Kernel<'_, '_> {
                 return Err(Errno::ELOOP.into());
             }
             InodeKind::Socket => return Err(Errno::ENXIO.into()),
+            // Root cannot write them, either.
+            InodeKind::Generated(what) if flags.writable() && what.is_read_only() => {
+                return Err(Errno::EACCES.into());
+            }
             _ => {}
         }
         let mut wanted = 0;

@@ -4,7 +4,7 @@ use everett_expr::{Arena, BinaryOp, CompareOp, ExprId};
 use everett_vm::{Buffer, Value};
 
 use crate::capabilities::{SYS_TIME, WAKE_ALARM};
-use crate::clock_rate::ClockRate;
+use crate::clock_rate::{ClockRate, SYSTEM_TICK_NS};
 use crate::dispatch::SYSTEM_CALL_NS;
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
@@ -45,11 +45,17 @@ pub const ROWS: &[Row] = &[
 pub const SECOND: u64 = 1_000_000_000;
 pub const REALTIME: i32 = 0;
 const REALTIME_COARSE: i32 = 5;
+const MONOTONIC_COARSE: i32 = 6;
 const TAI: i32 = 11;
 
 /// Whether a clock shows the time of day.
 pub fn is_wall_clock(clock: i32) -> bool {
     matches!(clock, REALTIME | REALTIME_COARSE | TAI)
+}
+
+/// Whether a clock shows the time of the last tick.
+fn is_coarse(clock: i32) -> bool {
+    matches!(clock, REALTIME_COARSE | MONOTONIC_COARSE)
 }
 
 /// Encodes a `struct timespec`.
@@ -121,7 +127,7 @@ fn times(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn time(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    let (seconds, _) = kernel.wall_clock();
+    let (seconds, _) = kernel.wall_clock_at(kernel.host.last_tick());
     if call.args[0] != 0 {
         kernel.write_words(call.args[0], [seconds])?;
     }
@@ -130,11 +136,16 @@ fn time(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn clock_gettime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let base = kernel.base_of_clock(call.int(0))?;
+    let at_ns = match is_coarse(call.int(0)) {
+        true => kernel.host.last_tick(),
+        false => kernel.host.clock_ns,
+    };
     if is_wall_clock(call.int(0)) {
-        let (seconds, ns) = kernel.wall_clock();
+        let (seconds, ns) = kernel.wall_clock_at(at_ns);
         kernel.write_words(call.args[1], [seconds, ns])?;
     } else {
-        let now = kernel.host.shown(base);
+        let late_ns = kernel.host.clock_ns - at_ns;
+        let now = kernel.host.shown(base).saturating_sub(late_ns);
         kernel.write_bytes(call.args[1], &timespec(now))?;
     }
     Ok(Value::ZERO)
@@ -162,12 +173,9 @@ fn settimeofday(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn clock_getres(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    /// `CLOCK_REALTIME_COARSE` and `CLOCK_MONOTONIC_COARSE` show the time of the last tick.
-    const COARSE: [i32; 2] = [5, 6];
-    const TICK_NS: u64 = 4_000_000;
     kernel.base_of_clock(call.int(0))?;
-    let resolution = match COARSE.contains(&call.int(0)) {
-        true => TICK_NS,
+    let resolution = match is_coarse(call.int(0)) {
+        true => SYSTEM_TICK_NS,
         false => 1,
     };
     if call.args[1] != 0 {
@@ -311,11 +319,15 @@ impl Kernel<'_, '_> {
     /// Seconds and nanoseconds of the wall clock. If it is symbolic, the start time of the host is
     /// any 32-bit second and any nanosecond in it; the time since then is concrete.
     fn wall_clock(&mut self) -> (Value, Value) {
+        self.wall_clock_at(self.host.clock_ns)
+    }
+
+    /// What the wall clock shows at a virtual time.
+    fn wall_clock_at(&mut self, passed: u64) -> (Value, Value) {
         if !self.host.options.symbolic_draws {
-            let now = self.wall_clock_ns();
+            let now = self.host.wall_clock_at(passed);
             return (Value::concrete(now / SECOND), Value::concrete(now % SECOND));
         }
-        let passed = self.host.clock_ns;
         let arena = &mut *self.vm.arena;
         // Not an input of the path: every reading of the clock uses the same array.
         let array = arena.array(CLOCK_ORDINAL, "wall clock", 8);
