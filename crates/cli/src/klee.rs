@@ -1,12 +1,13 @@
 //! Events of a run as KLEE prints them (`--klee-messages`), on standard error.
 
-use everett::{Event, Observer, klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
+use everett::{Event, KleeFindings, Observer, klee_done, klee_is_error, klee_tests, klee_warning};
 
 /// An observer that prints KLEE's messages.
 #[derive(Default)]
 pub struct KleeDisplay {
     /// The number of paths that ended in errors.
     errors: u64,
+    findings: KleeFindings,
 }
 
 impl Observer for KleeDisplay {
@@ -17,7 +18,9 @@ impl Observer for KleeDisplay {
                 eprintln!("KLEE: output directory is \"{}\"", folder.display());
             }
             Event::PathDone(end) => self.errors += u64::from(klee_is_error(end)),
-            Event::Finding { finding, .. } => eprint!("{}", klee_messages(finding)),
+            Event::Finding { finding, .. } => {
+                eprint!("{}", self.findings.report(finding).unwrap_or_default());
+            }
             Event::Warning(text) => eprint!("{}", klee_warning(text)),
             Event::Finished { summary, folder } => {
                 eprint!("{}", klee_done(summary, self.errors, klee_tests(folder)));

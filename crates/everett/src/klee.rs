@@ -6,6 +6,7 @@
 use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};
 use everett_vm::{BugKind, CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -62,13 +63,31 @@ fn user_report(message: &str) -> (String, String) {
 }
 
 /// Returns the text that KLEE prints about a finding, and writes to `messages.txt`.
-pub fn klee_messages(finding: &Finding) -> String {
+fn klee_messages(finding: &Finding) -> String {
     let (_, text) = name_of(finding.kind, &finding.message);
     let error = match principal(&finding.stack).filter(|place| place.line > 0) {
         Some(place) => format!("KLEE: ERROR: {}:{}: {text}", place.file, place.line),
         None => format!("KLEE: ERROR: (location information missing) {text}"),
     };
     format!("{error}\nKLEE: NOTE: now ignoring this error at this location\n")
+}
+
+/// Findings that KLEE reports: it has one name for several kinds of memory errors, and reports an
+/// error once at a location.
+#[derive(Default)]
+pub struct KleeFindings {
+    /// The kind of the first finding with this place and text.
+    kinds: BTreeMap<(String, u32), BugKind>,
+}
+
+impl KleeFindings {
+    /// Returns KLEE's text about a finding, if KLEE would report it.
+    pub fn report(&mut self, finding: &Finding) -> Option<String> {
+        let message = klee_messages(finding);
+        let column = principal(&finding.stack).map_or(0, |place| place.column);
+        let kind = self.kinds.entry((message.clone(), column));
+        (*kind.or_insert(finding.kind) == finding.kind).then_some(message)
+    }
 }
 
 /// Returns the text that KLEE prints about a warning, and writes to `warnings.txt`.
@@ -140,6 +159,7 @@ pub(crate) struct KleeFiles {
     /// Number of paths that ended in errors.
     errors: u64,
     messages: String,
+    reported: KleeFindings,
     warnings: String,
     /// The error in which the current path ends: suffix and text of its file.
     error: Option<(String, String)>,
@@ -156,6 +176,7 @@ impl KleeFiles {
             tests: klee_tests(folder),
             errors: 0,
             messages: read("messages.txt"),
+            reported: KleeFindings::default(),
             warnings: read("warnings.txt"),
             error: None,
         }
@@ -163,7 +184,10 @@ impl KleeFiles {
 
     /// Records a new finding in which the current path ends.
     pub(crate) fn finding(&mut self, finding: &Finding) {
-        self.messages.push_str(&klee_messages(finding));
+        let Some(message) = self.reported.report(finding) else {
+            return;
+        };
+        self.messages.push_str(&message);
         let (ending, text) = name_of(finding.kind, &finding.message);
         self.error = Some((ending, error_text(finding, &text)));
     }

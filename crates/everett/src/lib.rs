@@ -92,7 +92,7 @@ pub use job::{
     Job, JobDecision, JobFinding, JobProgress, JobResult, JobTest, Prepared, States, Supervisor,
     root_state, weight_of,
 };
-pub use klee::{klee_done, klee_is_error, klee_messages, klee_tests, klee_warning};
+pub use klee::{KleeFindings, klee_done, klee_is_error, klee_tests, klee_warning};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
 pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, native};

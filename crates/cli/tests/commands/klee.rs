@@ -149,3 +149,24 @@ fn arguments_of_the_runtime_of_klee_are_not_those_of_the_program() {
         "{said}"
     );
 }
+
+#[test]
+fn a_wild_pointer_and_one_out_of_bounds_are_one_error() {
+    const POINTERS: &str = r#"
+#include <klee/klee.h>
+int array[4];
+int main(void) {
+  int which;
+  klee_make_symbolic(&which, sizeof which, "which");
+  int *pointer = which == 1 ? (int *)0x123456789 : which == 2 ? array + 4 : which == 3 ? array + 5 : array;
+  return *pointer;
+}
+"#;
+    let folder = folder("klee-pointers");
+    build(&folder, "pointers", POINTERS, &["-g", "-O0"]);
+    let (errors, endings) = errors(&folder, "./pointers");
+    assert_eq!(errors, ["8: memory error: out of bound pointer"]);
+    assert_eq!(endings, ["ptr.err"]);
+    let messages = fs::read_to_string(folder.join("out/messages.txt")).expect("a text");
+    assert_eq!(messages.matches("KLEE: ERROR").count(), 1, "{messages}");
+}
