@@ -466,7 +466,7 @@ pub const OPTIONS: &[RunOption] = &[
         .own_key("files"),
     values!("file", host.file, Takes::Values("GUESTPATH=FILE"), Mount::parse_file)
         .checked(|spec| all(&spec.host.file, check::mount))
-        .help("Mount a file of this disk in the guest at GUESTPATH.")
+        .help("Mount a file or folder of this disk in the guest at GUESTPATH.")
         .scope(Scope::Host)
         .own_key("file"),
     maybe!("cwd", host.cwd, Takes::Path("DIR"), path)

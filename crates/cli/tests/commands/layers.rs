@@ -38,7 +38,9 @@ fn the_disk_is_seen_and_never_written() {
     let data = data.to_str().unwrap();
     let there = format!("{data}=/there");
     let file = format!("/etc/own={data}/inner/file");
-    let cases: [(&[&str], &str, &str); 4] = [
+    let folder_there = format!("/etc/inner={data}/inner");
+    let cases: [(&[&str], &str, &str); 5] = [
+        (&["--file", &folder_there], "/etc/inner/file", "/"),
         (&["--ro", data], &format!("{data}/inner/file"), "/"),
         (
             &["--ro", &there, "--cwd", "/a/b"],
