@@ -10,6 +10,7 @@ use triomphe::Arc;
 use crate::bytes::{Bytes, input_bytes};
 use crate::capabilities::Capabilities;
 use crate::config::{Argument, HostConfig, Stdin, SymbolicVariable, Watch};
+use crate::exec::NewIds;
 use crate::files::{
     ChangedFile, Description, Descriptor, Descriptors, Disk, Files, Input, OpenFlags, ROOT, Target,
 };
@@ -27,13 +28,13 @@ use crate::slots::Slots;
 
 const AT_NULL: u64 = 0;
 const AT_PAGESZ: u64 = 6;
-const AT_UID: u64 = 11;
-const AT_EUID: u64 = 12;
-const AT_GID: u64 = 13;
-const AT_EGID: u64 = 14;
+pub(crate) const AT_UID: u64 = 11;
+pub(crate) const AT_EUID: u64 = 12;
+pub(crate) const AT_GID: u64 = 13;
+pub(crate) const AT_EGID: u64 = 14;
 const AT_HWCAP: u64 = 16;
 const AT_CLKTCK: u64 = 17;
-const AT_SECURE: u64 = 23;
+pub(crate) const AT_SECURE: u64 = 23;
 const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
 
@@ -50,7 +51,8 @@ impl Host {
         let mut variables = variables(config, around)?;
         let (mut memories, mut threads) = (Vec::new(), Vec::new());
         for execution in &executions {
-            let (mut memory, thread) = start(execution, reborrow(around), &mut state)?;
+            let ids = NewIds::default();
+            let (mut memory, thread) = start(execution, ids, reborrow(around), &mut state)?;
             for variable in variables.drain(..) {
                 variable.store(&mut memory)?;
             }
@@ -261,6 +263,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         parent_death_signal: 0,
         is_subreaper: false,
         no_new_privileges: false,
+        started_as: NewIds::default(),
         dumpable: 1,
         keeps_capabilities: false,
         locked_memory: Default::default(),
@@ -277,6 +280,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
 /// Memory and first thread of a program at its start.
 pub(crate) fn start(
     execution: &Execution,
+    ids: NewIds,
     mut around: ExecContext<'_>,
     state: &mut HostState,
 ) -> Result<(Memory, Thread), Interrupt> {
@@ -289,7 +293,21 @@ pub(crate) fn start(
     };
     let args = place_all(&execution.args)?;
     let env = place_all(&execution.env)?;
-    let block = start_block(&args, &env, &mut memory, state)?;
+    let name = match execution.args.first() {
+        // Most programs are named as they are called.
+        Some(first) if first.is_concrete() && first.bytes() == execution.name => args[0],
+        Some(first) if !first.is_concrete() => args[0],
+        _ => {
+            let name = Buffer::with_bytes(&execution.name, execution.name.len());
+            place_string(&mut memory, &name)?
+        }
+    };
+    let random = place(
+        &mut memory,
+        &Buffer::with_bytes(&state.random_bytes(16), 16),
+    )?;
+    let auxiliary = auxiliary(ids, random, name);
+    let block = start_block(&args, &env, &auxiliary, &mut memory)?;
     let mut thread = Thread::new(0);
     enter(
         &mut around,
@@ -435,33 +453,36 @@ struct StartBlock {
     envp: u64,
 }
 
-fn start_block(
-    args: &[u64],
-    env: &[u64],
-    memory: &mut Memory,
-    state: &mut HostState,
-) -> Result<StartBlock, Interrupt> {
-    let random = place(memory, &Buffer::with_bytes(&state.random_bytes(16), 16))?;
-    let auxiliary: [_; AUXILIARY] = [
+/// The auxiliary vector of a program with these ids; `random` and `name` are addresses.
+fn auxiliary(ids: NewIds, random: u64, name: u64) -> [(u64, u64); AUXILIARY] {
+    [
         (AT_PAGESZ, 4096),
-        (AT_UID, 0),
-        (AT_EUID, 0),
-        (AT_GID, 0),
-        (AT_EGID, 0),
-        (AT_SECURE, 0),
+        (AT_UID, ids.uid[0].into()),
+        (AT_EUID, ids.uid[1].into()),
+        (AT_GID, ids.gid[0].into()),
+        (AT_EGID, ids.gid[1].into()),
+        (AT_SECURE, ids.is_secure.into()),
         (AT_HWCAP, 0x0178_bfff),
         (AT_CLKTCK, 100),
         (AT_RANDOM, random),
-        (AT_EXECFN, args.first().copied().unwrap_or(0)),
+        (AT_EXECFN, name),
         (AT_NULL, 0),
-    ];
+    ]
+}
+
+fn start_block(
+    args: &[u64],
+    env: &[u64],
+    auxiliary: &[(u64, u64)],
+    memory: &mut Memory,
+) -> Result<StartBlock, Interrupt> {
     let mut words = vec![args.len() as u64];
     words.extend_from_slice(args);
     words.push(0);
     let env_at = words.len() as u64;
     words.extend_from_slice(env);
     words.push(0);
-    words.extend(auxiliary.into_iter().flat_map(|(key, value)| [key, value]));
+    words.extend(auxiliary.iter().flat_map(|(key, value)| [*key, *value]));
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let address = place(memory, &Buffer::with_bytes(&bytes, bytes.len()))?;
     Ok(StartBlock {

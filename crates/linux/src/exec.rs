@@ -3,12 +3,65 @@
 use everett_vm::ExecContext;
 use triomphe::Arc;
 
-use crate::boot;
+use crate::boot::{self, AT_EGID, AT_EUID, AT_GID, AT_SECURE, AT_UID};
 use crate::host::{Host, HostState};
 use crate::kernel::reborrow;
 use crate::outcome::{Ending, HostExit};
-use crate::process::{Execution, RunState, SignalAction, TaskState};
+use crate::process::{Execution, ProcessState, RunState, SignalAction, TaskState};
 use crate::signals::{IGNORE, SIGNALS};
+
+/// The users and groups of a process whose program starts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct NewIds {
+    /// Real, effective and saved user id.
+    pub uid: [u32; 3],
+    /// The same of the group.
+    pub gid: [u32; 3],
+    /// The program gets privileges that its user does not have.
+    pub is_secure: bool,
+}
+
+impl NewIds {
+    /// The entry of the auxiliary vector with this key, if they decide it.
+    pub fn entry(&self, key: u64) -> Option<u64> {
+        match key {
+            AT_UID => Some(self.uid[0].into()),
+            AT_EUID => Some(self.uid[1].into()),
+            AT_GID => Some(self.gid[0].into()),
+            AT_EGID => Some(self.gid[1].into()),
+            AT_SECURE => Some(self.is_secure.into()),
+            _ => None,
+        }
+    }
+}
+
+impl HostState {
+    /// The users and groups of a process after it has executed a file: those of the file if it says
+    /// so, unless the process has given up that.
+    fn ids_after_exec(&self, process: &ProcessState, execution: &Execution) -> NewIds {
+        const SET_UID: u32 = 0o4000;
+        const SET_GID: u32 = 0o2010;
+        let (mut user, mut group) = (process.uid[1], process.gid[1]);
+        if let Some(file) = execution.file.filter(|_| !process.no_new_privileges) {
+            let inode = self.files.tree.get(file);
+            if inode.mode & SET_UID != 0 {
+                user = inode.uid;
+            }
+            if inode.mode & SET_GID == SET_GID {
+                group = inode.gid;
+            }
+        }
+        let (uid, gid) = (process.uid[0], process.gid[0]);
+        let mut capabilities = process.capabilities;
+        capabilities.follow_exec([uid, user, user]);
+        let grew = capabilities.permitted & !capabilities.ambient != 0;
+        NewIds {
+            uid: [uid, user, user],
+            gid: [gid, group, group],
+            is_secure: (user, group) != (uid, gid) || uid != 0 && grew,
+        }
+    }
+}
 
 impl Host {
     /// The running process replaces its program (`execve`).
@@ -21,7 +74,10 @@ impl Host {
         let Some(process) = self.process_index(task) else {
             return Err(HostExit::Ended(Ending::EndPath));
         };
-        let (memory, mut thread) = boot::start(&execution, reborrow(around), &mut self.state)?;
+        let ids = self
+            .state
+            .ids_after_exec(&self.state.processes[process], &execution);
+        let (memory, mut thread) = boot::start(&execution, ids, reborrow(around), &mut self.state)?;
         around.oracle.commit();
         thread.number = 0;
         let pid = self.state.processes[process].pid;
@@ -70,7 +126,15 @@ pub(crate) fn reset_actions(actions: &mut Arc<[SignalAction; SIGNALS]>) {
 impl HostState {
     /// Resets a process and its thread as `execve` does; the other threads of the process exit.
     pub(crate) fn reset_for_exec(&mut self, process: usize, task: usize, execution: &Execution) {
+        let ids = self.ids_after_exec(&self.processes[process], execution);
         let process = Arc::make_mut(&mut self.processes[process]);
+        (process.uid, process.gid) = (ids.uid, ids.gid);
+        process.started_as = ids;
+        // Debuggers may look at a program with the privileges of its user only.
+        process.dumpable = u32::from(ids.uid[0] == ids.uid[1] && ids.gid[0] == ids.gid[1]);
+        if ids.is_secure {
+            process.parent_death_signal = 0;
+        }
         process.image = execution.image;
         process.execution = Arc::new(execution.clone());
         process.has_executed = true;

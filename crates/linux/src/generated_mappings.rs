@@ -54,8 +54,19 @@ impl Kernel<'_, '_> {
 
     /// The auxiliary vector, at the end of the block that the program was started with.
     fn auxiliary_vector(&mut self) -> Result<Vec<u8>, Stop> {
+        let ids = self.process().started_as;
         if let Some(guest) = &mut self.guest {
-            return Ok(guest.auxiliary_vector());
+            // The real kernel shows the users that the process has there.
+            let mut vector = guest.auxiliary_vector();
+            for entry in vector.chunks_exact_mut(16) {
+                let key = entry
+                    .first_chunk()
+                    .map_or(0, |key| u64::from_le_bytes(*key));
+                if let Some(value) = ids.entry(key) {
+                    entry[8..].copy_from_slice(&value.to_le_bytes());
+                }
+            }
+            return Ok(vector);
         }
         let execution = &self.process().execution;
         let argc = execution.args.len();

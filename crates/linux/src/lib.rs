@@ -99,7 +99,7 @@ pub use guest::{Guest, GuestMapping, Injected, MappedFile, MemoryChange};
 pub use host::{ExposedData, Host, Origin, Origins, Refusal, split_mix};
 pub use ids::InodeId;
 pub use injection::failures;
-pub use native::CallOutcome;
+pub use native::{AuxiliaryValues, CallOutcome};
 pub use outcome::{Ending, HostExit, Stream};
 pub use packets::{Packet, PacketKind};
 pub use process::{Execution, TaskName};

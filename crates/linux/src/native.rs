@@ -7,6 +7,7 @@ use triomphe::Arc;
 use crate::boot::{self, StartValue};
 use crate::capabilities::IPC_LOCK;
 use crate::dispatch::{SliceEnd, TimeSlice};
+use crate::exec::NewIds;
 use crate::files::Disk;
 use crate::guest::{Guest, Injected};
 use crate::host::Host;
@@ -35,6 +36,17 @@ pub enum CallOutcome {
     Exec(Box<Execution>),
     /// The host has ended, or cannot continue.
     Exit(HostExit),
+}
+
+/// Entries of the auxiliary vector that the model decides.
+#[derive(Clone, Debug)]
+pub struct AuxiliaryValues {
+    /// `AT_RANDOM`: the bytes.
+    pub random: Vec<u8>,
+    /// `AT_UID`, `AT_EUID`, `AT_GID`, `AT_EGID` and `AT_SECURE`.
+    pub ids: NewIds,
+    /// `AT_EXECFN`: the path of the program.
+    pub name: Vec<u8>,
 }
 
 impl Kernel<'_, '_> {
@@ -403,9 +415,15 @@ impl Host {
         }
     }
 
-    /// Random bytes for `AT_RANDOM` at the start of a program.
-    pub fn auxv_random_bytes(&mut self) -> Vec<u8> {
-        self.state.random_bytes(16)
+    /// What a program of this process finds in its auxiliary vector.
+    pub fn auxiliary_values(&mut self, pid: u32) -> AuxiliaryValues {
+        let random = self.state.random_bytes(16);
+        let process = self.state.process_by_pid(pid);
+        AuxiliaryValues {
+            random,
+            ids: process.map_or_else(Default::default, |process| process.started_as),
+            name: process.map_or_else(Vec::new, |process| process.execution.name.clone()),
+        }
     }
 
     /// Ends the time slice of a native thread that has computed for this long without system calls.

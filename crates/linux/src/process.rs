@@ -4,6 +4,7 @@ use everett_vm::{Buffer, Bug, FloatEnvironment, ImageId, Memory, Thread, Value};
 use triomphe::Arc;
 
 use crate::capabilities::Capabilities;
+use crate::exec::NewIds;
 use crate::files::Descriptors;
 use crate::ids::InodeId;
 use crate::limits::Limits;
@@ -348,6 +349,8 @@ pub struct ProcessState {
     pub is_subreaper: bool,
     /// `PR_SET_NO_NEW_PRIVS`.
     pub no_new_privileges: bool,
+    /// The users and groups with which its program started.
+    pub started_as: NewIds,
     /// `PR_SET_DUMPABLE`.
     pub dumpable: u32,
     /// `PR_SET_KEEPCAPS`.

@@ -11,7 +11,7 @@ use crate::host::HostState;
 use crate::ids::InodeId;
 use crate::objects::event;
 use crate::objects::socket::Domain;
-use crate::process::ExitState;
+use crate::process::{ExitState, ProcessState};
 
 const CPU: &str = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 63\n\
 model name\t: Everett virtual processor\nstepping\t: 2\ncpu MHz\t\t: 1000.000\ncache size\t: 4096 KB\n\
@@ -209,6 +209,7 @@ impl HostState {
                 Ok(Some(id)) => id,
                 _ => self.files.tree.add_process(process.pid, now_ns),
             };
+            self.files.tree.own_process(directory, &process);
             let links = [
                 (&b"cwd"[..], Some(process.cwd)),
                 (b"root", Some(process.root)),
@@ -312,6 +313,27 @@ impl Tree {
             self.add(id, name.as_bytes(), Inode::directory(id, 0o555, now_ns));
         }
         id
+    }
+
+    /// Gives the directory of a process to its effective user, and what is in it, too, unless the
+    /// process has changed its user: then it belongs to root.
+    fn own_process(&mut self, directory: InodeId, process: &ProcessState) {
+        let user = (process.uid[1], process.gid[1]);
+        let of_files = if process.dumpable == 1 { user } else { (0, 0) };
+        let owner = |inode: &Inode| (inode.uid, inode.gid);
+        let names = self.directory(directory).map(|all| &all.names);
+        let below: Vec<_> = names
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.1.id)
+            .collect();
+        let all = below.into_iter().map(|id| (id, of_files));
+        for (id, wanted) in all.chain([(directory, user)]) {
+            if owner(self.get(id)) != wanted {
+                let inode = self.get_mut(id);
+                (inode.uid, inode.gid) = wanted;
+            }
+        }
     }
 
     /// Updates the links in `fd` to match the open descriptors.

@@ -133,7 +133,7 @@ fn group(process: &mut ProcessState) -> &mut Ids {
 const SAME: u32 = u32::MAX;
 
 fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
-    let before = kernel.process().uid;
+    let before = (kernel.process().uid, kernel.process().gid);
     let to = call.args[0] as u32;
     if to == SAME {
         return Err(Errno::EINVAL.into());
@@ -150,7 +150,7 @@ fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answ
 }
 
 fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
-    let before = kernel.process().uid;
+    let before = (kernel.process().uid, kernel.process().gid);
     let (real, effective) = (call.args[0] as u32, call.args[1] as u32);
     let may_all = kernel.may_set_ids(select);
     let ids = select(kernel.process_mut());
@@ -175,7 +175,7 @@ fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answ
 }
 
 fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
-    let before = kernel.process().uid;
+    let before = (kernel.process().uid, kernel.process().gid);
     let may_all = kernel.may_set_ids(select);
     let ids = select(kernel.process_mut());
     let wanted = [0, 1, 2].map(|at| call.args[at] as u32);
@@ -298,12 +298,17 @@ impl Kernel<'_, '_> {
     }
 
     /// Updates the capabilities after a change of the user ids.
-    fn follow_users(&mut self, before: Ids) {
+    fn follow_users(&mut self, (before, groups_before): (Ids, Ids)) {
         let process = self.process_mut();
         let keeps = process.keeps_capabilities;
         process
             .capabilities
             .follow_users(before, process.uid, keeps);
+        if (process.uid[1], process.gid[1]) != (before[1], groups_before[1]) {
+            // What its memory holds may not concern its new user.
+            process.dumpable = 0;
+            process.parent_death_signal = 0;
+        }
     }
 
     /// The process with a pid; 0 is the calling one.

@@ -135,7 +135,7 @@ impl<'c> NativeMachine<'c> {
             };
             let mut tracee = zygote::start(&start, config.kind())?;
             tracee.activity = activity.clone();
-            if let Err(error) = tracee.set_up_program(&host.auxv_random_bytes()) {
+            if let Err(error) = tracee.set_up_program(&host.auxiliary_values(task.pid)) {
                 kill_all_tracees(vec![tracee]);
                 return Err(error.into());
             }

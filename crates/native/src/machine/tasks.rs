@@ -154,11 +154,14 @@ impl NativeMachine<'_> {
         execution: &Execution,
         (program, call): (&Path, Call),
     ) -> Result<(), NativeError> {
-        let random = self.host.auxv_random_bytes();
+        let values = self.host.auxiliary_values(name.pid);
         let mut path = program
             .canonicalize()?
             .into_os_string()
             .into_encoded_bytes();
+        // The name that the program sees replaces this one: slashes make room for it.
+        let room = values.name.len().saturating_sub(path.len());
+        path.splice(0..0, std::iter::repeat_n(b'/', room));
         path.push(0);
         path.resize(path.len().next_multiple_of(8), 0);
         let (argv, env) = match call.number {
@@ -182,7 +185,7 @@ impl NativeMachine<'_> {
             let message = format!("{} cannot be executed natively", program.display());
             return Err(NativeError::NotReplayable(message));
         }
-        native.tracee.set_up_program(&random)?;
+        native.tracee.set_up_program(&values)?;
         native.image = execution.image;
         let image = usize::from(execution.image.0);
         NativeMachine::set_checks(self.config, image, &mut native.tracee);

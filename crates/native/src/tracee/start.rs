@@ -10,6 +10,8 @@ use nix::sys::ptrace::{self, Options};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use everett_linux::AuxiliaryValues;
+
 use super::{RealMapping, Tracee, open_memory};
 use crate::activity::Activity;
 use crate::call_numbers::MUNMAP;
@@ -21,14 +23,7 @@ use crate::sandbox::{self, SandboxKind};
 const AT_IGNORE: u64 = 1;
 const AT_ENTRY: u64 = 9;
 /// Entries that the model sets for every program.
-const AT_FIXED: [(u64, u64); 6] = [
-    (11, 0),
-    (12, 0),
-    (13, 0),
-    (14, 0),
-    (16, 0x0178_bfff),
-    (23, 0),
-];
+const AT_FIXED: [(u64, u64); 1] = [(16, 0x0178_bfff)];
 /// Entries that the model does not have: processor features, platform name, restartable sequences.
 const AT_HIDDEN: [u64; 6] = [15, 24, 26, 27, 28, 29];
 const AT_EXECFN: u64 = 31;
@@ -105,7 +100,7 @@ impl Tracee {
 
     /// Sets up a program that has not executed an instruction: creates the gate, hides details of
     /// the real machine, and supplies the model's random bytes.
-    pub fn set_up_program(&mut self, random: &[u8]) -> io::Result<()> {
+    pub fn set_up_program(&mut self, values: &AuxiliaryValues) -> io::Result<()> {
         self.memory = open_memory(self.process)?;
         gate::install(self)?;
         self.unmap_clock()?;
@@ -129,14 +124,17 @@ impl Tracee {
                     self.poke(at, &AT_IGNORE.to_le_bytes());
                 }
                 AT_EXECFN => {
-                    self.poke(at + 8, &name.to_le_bytes());
+                    let at_name = self.place_name(value, name, &values.name);
+                    self.poke(at + 8, &at_name.to_le_bytes());
                 }
                 AT_RANDOM => {
-                    self.poke(value, random);
+                    self.poke(value, &values.random);
                 }
                 _ => {
-                    if let Some((_, same)) = AT_FIXED.iter().find(|same| same.0 == key) {
-                        self.poke(at + 8, &same.to_le_bytes());
+                    let fixed = AT_FIXED.iter().find(|same| same.0 == key);
+                    let decided = values.ids.entry(key).or(fixed.map(|same| same.1));
+                    if let Some(decided) = decided {
+                        self.poke(at + 8, &decided.to_le_bytes());
                     }
                 }
             }
@@ -148,6 +146,20 @@ impl Tracee {
         self.faults_at_cpuid =
             self.inject_call_preserving(ARCH_PRCTL, [SET_CPUID, 0, 0, 0, 0, 0])? == 0;
         Ok(())
+    }
+
+    /// The address of the program's name: that of its first argument if it is the same, or of the
+    /// real path, which the name replaces if it is not longer.
+    fn place_name(&mut self, real: u64, argument: u64, name: &[u8]) -> u64 {
+        let with_end = [name, &[0]].concat();
+        let mut there = vec![0; with_end.len()];
+        let is_same = argument != 0 && self.peek(argument, &mut there) && there == with_end;
+        // The path of a replaced program has as much room, and its name is not known otherwise.
+        let has_room = !is_same && self.peek(real, &mut there) && !there[..name.len()].contains(&0);
+        match has_room && self.poke(real, &with_end) {
+            true => real,
+            false => argument,
+        }
     }
 
     /// Unmaps the vDSO and its data, which show the real time.
