@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::files::{SocketList, Target};
 use crate::host::HostState;
 use crate::ids::ObjectId;
-use crate::objects::socket::{Address, Domain, Socket, SocketState, unspecified};
+use crate::objects::socket::{Address, ClosedConnection, Domain, Socket, SocketState, unspecified};
 
 /// The titles of `/proc/net/dev`.
 const INTERFACES: &str = "Inter-|   Receive                                                \
@@ -52,7 +52,8 @@ impl HostState {
             .collect();
         all.sort_by_key(|(_, socket)| !socket.is_listening());
         let pending = self.pending_connections();
-        for (number, (id, socket)) in all.into_iter().enumerate() {
+        let mut number = 0;
+        for (at, (id, socket)) in all.into_iter().enumerate() {
             let received = match &socket.state {
                 SocketState::Listening { pending, .. } => pending.len() as u64,
                 // The end of the stream counts as a byte.
@@ -64,7 +65,7 @@ impl HostState {
                 false => "20 4 30 10 -1",
             };
             let columns = Columns {
-                number: format!("{number:4}"),
+                number: format!("{at:4}"),
                 state: socket.tcp_state(),
                 sent: self.bytes_in_flight(id),
                 received,
@@ -73,6 +74,13 @@ impl HostState {
                 rest: timing,
             };
             push_row(&mut text, socket, &columns, TCP_WIDTH);
+            number = at + 1;
+        }
+        for closed in self.network.closed(self.clock_ns) {
+            if closed.domain == domain {
+                push_closed(&mut text, number, closed, self.clock_ns);
+                number += 1;
+            }
         }
         text
     }
@@ -186,8 +194,10 @@ fn title(domain: Domain, first: &str, last: &str, width: usize) -> String {
 
 fn push_row(text: &mut String, socket: &Socket, columns: &Columns, width: usize) {
     let any = SocketAddr::new(unspecified(socket.domain), 0);
-    let [local, remote] =
-        [&socket.local, &socket.remote].map(|one| address(one.internet().unwrap_or(any), socket));
+    let [local, remote] = [&socket.local, &socket.remote].map(|one| {
+        let shown = one.internet().unwrap_or(any);
+        address(shown, socket.domain)
+    });
     let (uid, inode) = columns.owner;
     let Columns {
         number,
@@ -209,9 +219,29 @@ fn push_row(text: &mut String, socket: &Socket, columns: &Columns, width: usize)
     };
 }
 
+/// Adds the line of a connection whose socket is closed, in TIME_WAIT or FIN_WAIT2.
+fn push_closed(text: &mut String, number: usize, closed: &ClosedConnection, now_ns: u64) {
+    /// The timer of TIME_WAIT, in hundredths of a second.
+    const TIMER: u32 = 3;
+    const TICK_NS: u64 = 10_000_000;
+    let [local, remote] = [closed.local, closed.remote].map(|one| address(one, closed.domain));
+    let (waits_for_peer, until_ns) = closed.state();
+    let state = if waits_for_peer { 5 } else { 6 };
+    let left = until_ns.saturating_sub(now_ns) / TICK_NS;
+    let row = format!(
+        "{number:4}: {local} {remote} {state:02X} {:08X}:{:08X} {TIMER:02X}:{left:08X} {:08X} \
+         {:5} {:8} {} {TIMER} {:016x}",
+        0, 0, 0, 0, 0, 0, 0,
+    );
+    let _ = match closed.domain {
+        Domain::Inet6 => writeln!(text, "{row}"),
+        _ => writeln!(text, "{row:TCP_WIDTH$}"),
+    };
+}
+
 /// An address in hexadecimal: words in the byte order of the processor, and the port.
-fn address(address: SocketAddr, socket: &Socket) -> String {
-    let octets = match (address.ip(), socket.domain) {
+fn address(address: SocketAddr, domain: Domain) -> String {
+    let octets = match (address.ip(), domain) {
         (IpAddr::V4(ip), Domain::Inet6) => ip.to_ipv6_mapped().octets().to_vec(),
         (IpAddr::V4(ip), _) => ip.octets().to_vec(),
         (IpAddr::V6(ip), _) => ip.octets().to_vec(),

@@ -35,7 +35,7 @@ pub use crate::objects::socket::address::LinkAddress;
 pub use address::{AF_UNSPEC, Address, Domain, STORAGE_SIZE, family, unspecified};
 pub use inbox::{Credentials, Inbox, ReceivedMessage};
 pub use interfaces::{ETHERNET, LOOPBACK, NetworkInterface};
-pub use network::{Destination, Network};
+pub use network::{ClosedConnection, Destination, Network};
 pub use options::{
     Options, SO_TIMESTAMP, SO_TIMESTAMPNS, capabilities_for, has_missing_effect, level,
 };

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use triomphe::Arc;
 
 use super::table_route::TableRoute;
-use super::{Socket, SocketState, SocketType};
+use super::{Domain, Socket, SocketState, SocketType};
 use crate::config::RouteSpec;
 use crate::errno::Errno;
 use crate::host::HostState;
@@ -37,12 +37,26 @@ pub struct Network {
 
 /// A connection that was closed first at this end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct ClosedConnection {
-    local: SocketAddr,
-    remote: SocketAddr,
+pub struct ClosedConnection {
+    /// The domain of its socket.
+    pub domain: Domain,
+    /// The address at this end.
+    pub local: SocketAddr,
+    /// The address of the peer.
+    pub remote: SocketAddr,
     reuse_address: bool,
+    /// When it was closed at this end.
+    since_ns: u64,
     /// End of TIME_WAIT; `None` while the peer is still open.
     until_ns: Option<u64>,
+}
+
+impl ClosedConnection {
+    /// Whether the peer is still open (FIN_WAIT2), and when the connection is forgotten.
+    pub fn state(&self) -> (bool, u64) {
+        let until_ns = self.since_ns.saturating_add(TIME_WAIT_NS);
+        (self.until_ns.is_none(), self.until_ns.unwrap_or(until_ns))
+    }
 }
 
 /// The route to an address.
@@ -116,14 +130,24 @@ impl Network {
         Destination::Local { to, from }
     }
 
-    /// Records that a connection was closed at this end first.
-    pub fn leave(&mut self, local: SocketAddr, remote: SocketAddr, reuse_address: bool) {
+    /// Records that a connection was closed at this end first: the domain of the socket and whether
+    /// it reuses addresses, the local and the remote address.
+    pub fn leave(&mut self, socket: (Domain, bool), ends: [SocketAddr; 2], now_ns: u64) {
+        let ((domain, reuse_address), [local, remote]) = (socket, ends);
         Arc::make_mut(&mut self.closed).push(ClosedConnection {
+            domain,
             local,
             remote,
             reuse_address,
+            since_ns: now_ns,
             until_ns: None,
         });
+    }
+
+    /// The connections that were closed first at this end and are not forgotten yet.
+    pub fn closed(&self, now_ns: u64) -> impl Iterator<Item = &ClosedConnection> {
+        let is_kept = move |entry: &&ClosedConnection| entry.state().1 > now_ns;
+        self.closed.iter().filter(is_kept)
     }
 
     /// A connection that was closed at `local` first is now closed at

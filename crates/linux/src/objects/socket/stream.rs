@@ -483,9 +483,10 @@ impl HostState {
                 if both {
                     // The peer closed first: it enters TIME_WAIT.
                     peer.state = SocketState::Idle;
-                    let reuse = peer.options.reuse_address;
+                    let of_peer = (peer.domain, peer.options.reuse_address);
                     if let Some((local, remote)) = addresses {
-                        self.network.leave(remote, local, reuse);
+                        let ends = [remote, local];
+                        self.network.leave(of_peer, ends, self.clock_ns);
                         self.network.enter_time_wait(remote, local, self.clock_ns);
                     }
                 }
@@ -646,14 +647,14 @@ pub fn close_tcp(host: &mut HostState, id: ObjectId) {
                 }
                 return host.abort_connection(id);
             }
-            let reuse = socket.options.reuse_address;
+            let own = (socket.domain, socket.options.reuse_address);
             let addresses = socket.local.internet().zip(socket.remote.internet());
             host.send_end(id);
             let open_at_other_end = host.socket(id).is_some_and(Socket::is_connected);
             if open_at_other_end && let Some(peer) = peer.and_then(|peer| host.socket_mut(peer)) {
                 peer.state = SocketState::Connected { peer: None };
                 if let Some((local, remote)) = addresses {
-                    host.network.leave(local, remote, reuse);
+                    host.network.leave(own, [local, remote], host.clock_ns);
                 }
             }
         }
