@@ -29,6 +29,7 @@ pub const OPERATIONS: Operations = Operations {
     readiness,
     writes_whole: false,
     seeks: true,
+    largest_read: 8,
     ..Operations::CLOSED
 };
 

@@ -132,6 +132,8 @@ pub struct Operations {
     pub fcntl: fn(&mut Kernel<'_, '_>, OpenObject<'_>, i32, u64) -> Answer,
     /// `ioctl` requests specific to this kind; `ENOTTY` for unknown ones.
     pub ioctl: fn(&mut Kernel<'_, '_>, OpenObject<'_>, u64, u64) -> Answer,
+    /// The most bytes that a read returns, whatever its count is.
+    pub largest_read: u64,
     /// Bytes that can be read without blocking, for `FIONREAD`.
     pub available: fn(&HostState, OpenObject<'_>) -> Option<u64>,
     /// Visits all terms, so that the arena can mark live ones.
@@ -151,6 +153,7 @@ impl Operations {
         close: |host, open| host.objects.remove(open.object.0),
         fcntl: |_, _, _, _| Err(Errno::EINVAL.into()),
         ioctl: |_, _, _, _| Err(Errno::ENOTTY.into()),
+        largest_read: u64::MAX,
         available: |_, _| None,
         for_each_term: |_, _| {},
     };

@@ -31,6 +31,7 @@ pub const OPERATIONS: Operations = Operations {
     readiness,
     close,
     seeks: true,
+    largest_read: 8,
     ..Operations::CLOSED
 };
 

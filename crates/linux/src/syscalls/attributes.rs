@@ -228,7 +228,15 @@ fn fallocate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let id = match description.target {
         Target::Inode(id) => id,
-        _ => return Err(Errno::ESPIPE.into()),
+        target => {
+            let is_pipe = kernel.host.status(target).mode & 0o170_000 == 0o010_000;
+            return Err(if is_pipe {
+                Errno::ESPIPE
+            } else {
+                Errno::ENODEV
+            }
+            .into());
+        }
     };
     match &kernel.host.files.tree.get(id).kind {
         InodeKind::Regular(_) => {}

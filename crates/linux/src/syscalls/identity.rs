@@ -94,7 +94,9 @@ fn sysinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn getrandom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const KNOWN: u64 = 7;
     const MAX: u64 = 1 << 24;
-    if call.args[2] & !KNOWN != 0 {
+    /// `GRND_RANDOM` and `GRND_INSECURE`, which contradict each other.
+    const CONTRARY: u64 = 6;
+    if call.args[2] & !KNOWN != 0 || call.args[2] & CONTRARY == CONTRARY {
         return Err(Errno::EINVAL.into());
     }
     let len = call.args[1].min(MAX);

@@ -464,7 +464,8 @@ impl Kernel<'_, '_> {
         wanted: u64,
     ) -> Result<(), Stop> {
         let available = (operations.available)(self.host, open);
-        let mut left = available.unwrap_or(wanted).min(wanted);
+        let most = wanted.min(operations.largest_read);
+        let mut left = available.unwrap_or(most).min(most);
         for range in ranges {
             let len = range.len.min(left);
             self.check(range.address, len, true)?;
@@ -663,6 +664,7 @@ impl Kernel<'_, '_> {
                     };
                     let end = self.end_in_file("write", start, written)?;
                     let end = self.limit_file(start, end)?;
+                    let end = self.sealed_end(id, start, end)?;
                     let written = end - start;
                     let is_synced = description.flags.has(OpenFlags::DSYNC);
                     let parts = first_bytes(parts, written);
@@ -686,6 +688,25 @@ impl Kernel<'_, '_> {
         const WRITE_SEALS: u32 = 0x18;
         let seals = self.host.files.tree.get(id).seals;
         seals.is_some_and(|seals| seals & WRITE_SEALS != 0)
+    }
+
+    /// The end of a write to a file: whole pages before the end of a memory file that must not grow.
+    fn sealed_end(&self, id: crate::ids::InodeId, start: u64, end: u64) -> Result<u64, Errno> {
+        const GROW: u32 = 4;
+        const PAGE: u64 = everett_vm::PAGE as u64;
+        let inode = self.host.files.tree.get(id);
+        let InodeKind::Regular(bytes) = &inode.kind else {
+            return Ok(end);
+        };
+        if inode.seals.unwrap_or(0) & GROW == 0 || end <= bytes.len() {
+            return Ok(end);
+        }
+        let last = bytes.len() / PAGE * PAGE;
+        if last > start {
+            Ok(last)
+        } else {
+            Err(Errno::EPERM)
+        }
     }
 
     /// `EFBIG` and `SIGXFSZ` if a file would grow beyond `RLIMIT_FSIZE`.

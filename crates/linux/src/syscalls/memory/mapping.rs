@@ -203,6 +203,12 @@ impl Kernel<'_, '_> {
         if !description.flags.readable() {
             return Err(Errno::EACCES.into());
         }
+        if is_shared && self.is_sealed(id) {
+            if request.protection & PROT_WRITE != 0 {
+                return Err(Errno::EPERM.into());
+            }
+            request.may_write = false;
+        }
         match &self.host.files.tree.get(id).kind {
             InodeKind::Regular(_) => Ok(Some(id)),
             InodeKind::Device(Device::Zero) => Ok(None),
