@@ -201,6 +201,14 @@ mod tests {
         ZYGOTES.with_borrow(|all| Some(all[0].as_ref()?.template.as_ref()?.process))
     }
 
+    fn values() -> everett_linux::AuxiliaryValues {
+        everett_linux::AuxiliaryValues {
+            random: vec![7; 16],
+            ids: Default::default(),
+            name: Vec::new(),
+        }
+    }
+
     #[test]
     fn copies_are_ours_and_stand_behind_the_wall() {
         let first = start_one();
@@ -232,7 +240,7 @@ mod tests {
     #[test]
     fn programs_have_a_gate_and_no_clock_page() {
         let mut one = start_one();
-        one.set_up_program(&[7; 16]).unwrap();
+        one.set_up_program(&values()).unwrap();
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", one.process)).unwrap();
         assert!(
             !maps.contains("[vdso]") && !maps.contains("[vvar"),
@@ -263,7 +271,7 @@ mod tests {
     /// Replaces the code of the gate, which no guest can do, and injects a call.
     fn hijack(code: &[u8]) -> String {
         let mut one = start_one();
-        one.set_up_program(&[7; 16]).unwrap();
+        one.set_up_program(&values()).unwrap();
         assert!(one.poke(gate::GATE, code));
         let error = one.inject_call(11, [0x1000, 4096, 0, 0, 0, 0]).unwrap_err();
         // The process was killed, so it has no registers any more.
