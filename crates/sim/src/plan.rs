@@ -39,9 +39,7 @@ impl PlannedKind {
                     failures,
                 },
             ) if call == asked && failure == USUAL => {
-                let lasting = failures
-                    .iter()
-                    .position(|name| !PASSING.contains(&name.as_ref()));
+                let lasting = failures.iter().position(|name| !PASSING.contains(&name));
                 lasting.or(failures.iter().next().map(|_| 0))
             }
             (
