@@ -10,7 +10,6 @@ use triomphe::Arc;
 use crate::bytes::{Bytes, input_bytes};
 use crate::capabilities::Capabilities;
 use crate::config::{Argument, HostConfig, Stdin, SymbolicVariable, Watch};
-use crate::exec::NewIds;
 use crate::files::{
     ChangedFile, Description, Descriptor, Descriptors, Disk, Files, Input, OpenFlags, ROOT, Target,
 };
@@ -20,7 +19,7 @@ use crate::kernel::reborrow;
 use crate::layers;
 use crate::objects::socket::Network;
 use crate::outcome::Stream;
-use crate::process::{Execution, ExitState, ProcessState, SignalAction, TaskState};
+use crate::process::{Execution, ExitState, NewIds, ProcessState, SignalAction, TaskState};
 use crate::schedule::Schedule;
 use crate::setup::Setup;
 use crate::signals::SIGNALS;
@@ -451,6 +450,20 @@ struct StartBlock {
     argc: u64,
     argv: u64,
     envp: u64,
+}
+
+impl NewIds {
+    /// The entry of the auxiliary vector with this key, if they decide it.
+    pub fn entry(&self, key: u64) -> Option<u64> {
+        match key {
+            AT_UID => Some(self.uid[0].into()),
+            AT_EUID => Some(self.uid[1].into()),
+            AT_GID => Some(self.gid[0].into()),
+            AT_EGID => Some(self.gid[1].into()),
+            AT_SECURE => Some(self.is_secure.into()),
+            _ => None,
+        }
+    }
 }
 
 /// The auxiliary vector of a program with these ids; `random` and `name` are addresses.

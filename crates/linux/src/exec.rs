@@ -3,37 +3,12 @@
 use everett_vm::ExecContext;
 use triomphe::Arc;
 
-use crate::boot::{self, AT_EGID, AT_EUID, AT_GID, AT_SECURE, AT_UID};
+use crate::boot;
 use crate::host::{Host, HostState};
 use crate::kernel::reborrow;
 use crate::outcome::{Ending, HostExit};
-use crate::process::{Execution, ProcessState, RunState, SignalAction, TaskState};
+use crate::process::{Execution, NewIds, ProcessState, RunState, SignalAction, TaskState};
 use crate::signals::{IGNORE, SIGNALS};
-
-/// The users and groups of a process whose program starts.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct NewIds {
-    /// Real, effective and saved user id.
-    pub uid: [u32; 3],
-    /// The same of the group.
-    pub gid: [u32; 3],
-    /// The program gets privileges that its user does not have.
-    pub is_secure: bool,
-}
-
-impl NewIds {
-    /// The entry of the auxiliary vector with this key, if they decide it.
-    pub fn entry(&self, key: u64) -> Option<u64> {
-        match key {
-            AT_UID => Some(self.uid[0].into()),
-            AT_EUID => Some(self.uid[1].into()),
-            AT_GID => Some(self.gid[0].into()),
-            AT_EGID => Some(self.gid[1].into()),
-            AT_SECURE => Some(self.is_secure.into()),
-            _ => None,
-        }
-    }
-}
 
 impl HostState {
     /// The users and groups of a process after it has executed a file: those of the file if it says

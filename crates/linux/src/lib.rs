@@ -31,6 +31,7 @@ mod delivery;
 mod dispatch;
 mod documentation;
 mod errno;
+mod event;
 mod exec;
 mod exit;
 mod faults;

@@ -4,7 +4,6 @@ use everett_vm::{Buffer, Bug, FloatEnvironment, ImageId, Memory, Thread, Value};
 use triomphe::Arc;
 
 use crate::capabilities::Capabilities;
-use crate::exec::NewIds;
 use crate::files::Descriptors;
 use crate::ids::InodeId;
 use crate::limits::Limits;
@@ -12,6 +11,17 @@ use crate::signals::{Pending, SIGNALS};
 use crate::slots::Slots;
 use crate::timers::PosixTimer;
 use crate::wait::{Wait, WaitCondition};
+
+/// The users and groups of a process whose program starts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct NewIds {
+    /// Real, effective and saved user id.
+    pub uid: [u32; 3],
+    /// The same of the group.
+    pub gid: [u32; 3],
+    /// The program gets privileges that its user does not have.
+    pub is_secure: bool,
+}
 
 /// Identity of a task.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

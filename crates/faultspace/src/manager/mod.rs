@@ -14,6 +14,7 @@ mod proxy;
 mod sandbox;
 mod sites;
 mod stack;
+mod steps;
 mod streams;
 mod supervise;
 mod tracer;

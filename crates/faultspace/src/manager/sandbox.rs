@@ -11,6 +11,7 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use super::steps::{NONE, Step, make_folder, step};
 use super::{Job, virtual_files};
 use crate::results::Isolation;
 
@@ -39,8 +40,6 @@ pub(super) fn end_with_parent() {
     // If the kernel refuses, only the safety net is lost.
     let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
 }
-
-pub(super) const NONE: Option<&str> = None;
 
 /// Enters namespaces if possible; otherwise copies the folder.
 pub(super) fn enter(job: &Job) -> Result<Role, String> {
@@ -113,23 +112,6 @@ fn raise_loopback() -> std::io::Result<()> {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
-}
-
-pub(super) type Step<T> = Result<T, (String, nix::errno::Errno)>;
-
-pub(super) fn step<T>(what: &str, path: &Path, done: nix::Result<T>) -> Step<T> {
-    done.map_err(|error| (format!("{what} {}", path.display()), error))
-}
-
-pub(super) fn make_folder(path: &Path) -> Step<()> {
-    let failed = |error: std::io::Error| {
-        let number = error.raw_os_error().unwrap_or(0);
-        (
-            format!("cannot make {}", path.display()),
-            nix::errno::Errno::from_raw(number),
-        )
-    };
-    fs::create_dir_all(path).map_err(failed)
 }
 
 fn open(path: &Path) -> Step<File> {

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use super::sandbox::{NONE, Step, make_folder, step};
+use super::steps::{NONE, Step, make_folder, step};
 
 /// Devices that change nothing outside.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];

@@ -7,8 +7,8 @@ use triomphe::Arc;
 use super::description::Target;
 use super::generated::Generated;
 use crate::bytes::Bytes;
+use crate::event;
 use crate::ids::InodeId;
-use crate::objects::event;
 
 /// Devices.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -7,9 +7,9 @@ use super::inode::{Inode, InodeKind};
 use super::tree::{PROC, Tree};
 use crate::bytes::Bytes;
 use crate::errno::Errno;
+use crate::event;
 use crate::host::HostState;
 use crate::ids::InodeId;
-use crate::objects::event;
 use crate::objects::socket::Domain;
 use crate::process::{ExitState, ProcessState};
 

@@ -22,6 +22,7 @@ use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::wait::{WaitCondition, WakeSource};
 
+pub(crate) use crate::event;
 pub use epoll::{EDGE, EXCLUSIVE, Epoll, WAKE_UP, Watchers, epoll, source};
 pub use event_counter::EventCounter;
 pub use inotify::{FileWatchers, Inotify, happened, inotify};
@@ -71,27 +72,6 @@ impl Object {
             _ => None,
         }
     }
-}
-
-/// Events of `poll`.
-pub mod event {
-    pub const IN: u16 = 0x1;
-    pub const PRIORITY: u16 = 0x2;
-    pub const OUT: u16 = 0x4;
-    pub const ERROR: u16 = 0x8;
-    pub const HANG_UP: u16 = 0x10;
-    pub const INVALID: u16 = 0x20;
-    pub const READ_NORMAL: u16 = 0x40;
-    pub const READ_BAND: u16 = 0x80;
-    pub const WRITE_NORMAL: u16 = 0x100;
-    pub const WRITE_BAND: u16 = 0x200;
-    pub const READ_HANG_UP: u16 = 0x2000;
-    /// Readable.
-    pub const READING: u16 = IN | READ_NORMAL;
-    /// Writable.
-    pub const WRITING: u16 = OUT | WRITE_NORMAL;
-    /// All events, for a close.
-    pub const ALL: u16 = 0xffff;
 }
 
 /// An object, and the open file description through which it is used.
