@@ -497,3 +497,62 @@ fn large_supports_are_found() {
     assert!(a.supports_disjoint(bytes[0], bytes[1]));
     assert_eq!(a.single_byte_support(sum), None);
 }
+
+/// Returns the byte after many rounds of arithmetic with it.
+fn rounds(arena: &mut Arena, byte: ExprId) -> ExprId {
+    let mut e = arena.zext(byte, 64);
+    let wide = e;
+    for round in 0..60 {
+        let factor = arena.constant(64, 2 * round + 7);
+        e = arena.mul(e, factor);
+        let distance = arena.constant(64, round % 13 + 1);
+        let shifted = arena.binary(BinaryOp::LShr, e, distance);
+        let sum = arena.add(shifted, wide);
+        e = arena.xor(e, sum);
+    }
+    e
+}
+
+#[test]
+fn deep_terms_over_one_byte_become_tables() {
+    let mut setup = Setup::new();
+    let byte = setup.bytes[0];
+    let table = rounds(&mut setup.arena, byte);
+    assert!(matches!(
+        setup.arena.node(table),
+        Node::Select { .. } | Node::Binary { .. }
+    ));
+    let size = |arena: &Arena, root| {
+        let (mut stack, mut seen) = (vec![root], std::collections::HashSet::new());
+        while let Some(e) = stack.pop() {
+            if seen.insert(e) {
+                stack.extend(arena.node(e).children());
+            }
+        }
+        seen.len()
+    };
+    let mut plain = Setup::new();
+    plain.arena.set_rule_limit(0);
+    let byte = plain.bytes[0];
+    let term = rounds(&mut plain.arena, byte);
+    assert!(size(&setup.arena, table) < 200 && size(&plain.arena, term) > 240);
+    let mut scratch = EvalScratch::new();
+    for value in 0..=255u8 {
+        let all = |_, _| value;
+        let have = setup.arena.eval(table, &all, &mut scratch);
+        assert_eq!(have, plain.arena.eval(term, &all, &mut scratch), "{value}");
+    }
+}
+
+#[test]
+fn deep_terms_that_may_be_pointers_stay_terms() {
+    let mut setup = Setup::new();
+    let byte = setup.bytes[0];
+    let arena = &mut setup.arena;
+    let offset = rounds(arena, byte);
+    let mask = arena.constant(64, 0xff);
+    let mut pointer = arena.and(offset, mask);
+    let start = arena.constant(64, 0x7f12_3456_7000);
+    pointer = arena.add(pointer, start);
+    assert!(!matches!(arena.node(pointer), Node::Select { .. }));
+}

@@ -11,6 +11,7 @@ use crate::constraints::{Constraints, Group};
 use crate::interrupt::Interrupt;
 use crate::log::QueryLog;
 use crate::model::Model;
+use crate::reduce::Reduced;
 use crate::smt::{SmtAnswer, SmtProcess};
 use crate::verdict::{Effort, Verdict};
 
@@ -31,6 +32,8 @@ pub struct Solver {
     interrupt: Interrupt,
 }
 
+/// Conflicts of CaDiCaL after which a query is evaluated with most effort, before CaDiCaL goes on.
+const FIRST_CONFLICTS: u32 = 1000;
 /// Maximum number of values tried for one byte of a larger group.
 const MAX_BYTE_TRIALS: usize = 4;
 /// Maximum number of constraints evaluated per trial.
@@ -354,10 +357,7 @@ impl Solver {
                 is_refuted.then_some((Verdict::Unsat, Layer::Ranges))
             })
             .or_else(|| self.evaluate(arena, query, support, model, Effort::Hard))
-            .or_else(|| {
-                let verdict = self.solve_heavy(arena, query, support, model)?;
-                Some((verdict, Layer::Cadical))
-            });
+            .or_else(|| self.search_reduced(arena, query, support, model));
         self.statistics.sat_time += self.config.clock.now().saturating_sub(started);
         match answer {
             Some(answer) => answer,
@@ -369,54 +369,90 @@ impl Solver {
         }
     }
 
-    /// Solves the whole query with CaDiCaL; `None` if the budget is exhausted or floats are
-    /// involved.
-    fn solve_heavy(
+    /// Rewrites the whole query and solves it with CaDiCaL: first with few conflicts, then, if
+    /// evaluation fails as well, with all of the budget.
+    fn search_reduced(
         &mut self,
-        arena: &Arena,
+        arena: &mut Arena,
         query: &Query<'_>,
         support: &Support,
         model: &Model,
-    ) -> Option<Verdict> {
+    ) -> Option<(Verdict, Layer)> {
         if self.heavy.is_outgrown(self.config.clause_limit) {
             self.heavy = Blaster::new();
             self.statistics.sat_restarts += 1;
         }
         self.statistics.cadical_queries += 1;
+        let terms: Vec<ExprId> = query.terms().collect();
+        let variables: Vec<Variable> = variables(query, support).collect();
+        let reduced = Reduced::of(arena, &mut self.tables, &terms, &variables);
+        let reduced = reduced.unwrap_or_else(|| Reduced::unchanged(terms));
+        if reduced.is_refuted(arena) {
+            self.cache.remember_unsat(query, None);
+            return Some((Verdict::Unsat, Layer::Reduction));
+        }
         let mut budget = self.config.conflict_budget;
+        let mut first = budget.min(FIRST_CONFLICTS);
+        budget -= first;
+        let verdict = self.solve_heavy(arena, query, &reduced, support, model, &mut first);
+        let answer = verdict.map(|verdict| (verdict, Layer::Cadical));
+        answer
+            .or_else(|| self.evaluate(arena, query, support, model, Effort::Last))
+            .or_else(|| {
+                let verdict =
+                    self.solve_heavy(arena, query, &reduced, support, model, &mut budget)?;
+                Some((verdict, Layer::Cadical))
+            })
+            .or_else(|| {
+                self.statistics.sat_over_budget += 1;
+                None
+            })
+    }
+
+    /// Solves a rewritten query with CaDiCaL; `None` if the budget is exhausted or floats are
+    /// involved.
+    fn solve_heavy(
+        &mut self,
+        arena: &Arena,
+        query: &Query<'_>,
+        reduced: &Reduced,
+        support: &Support,
+        model: &Model,
+        budget: &mut u32,
+    ) -> Option<Verdict> {
         self.heavy.interrupt_by(&self.interrupt);
-        match self
-            .heavy
-            .solve(arena, query.terms(), std::iter::empty(), &mut budget)
-        {
+        let terms = reduced.terms.iter().copied();
+        match self.heavy.solve(arena, terms, std::iter::empty(), budget) {
             SatAnswer::Sat => {
                 let heavy = &mut self.heavy;
-                let value = |variable| {
-                    heavy
-                        .value(variable)
-                        .unwrap_or_else(|| model.value(variable))
-                };
+                let found = model.with(variables(query, support).filter_map(|variable| {
+                    let value = heavy.value(variable)?;
+                    Some((variable.array, variable.index, value))
+                }));
+                let scratch = &mut self.scratch;
+                let value = |variable| reduced.value(arena, scratch, &found, variable);
                 let solution = solution(query, support, value);
                 let found = with_solution(model, &solution);
                 // Floats are unconstrained in the SAT instance, so the model may be wrong.
-                if self.heavy.saw_floats() && !self.holds(arena, query, &found) {
+                let is_certain = reduced.is_unchanged() && !self.heavy.saw_floats();
+                if !is_certain && !self.holds(arena, query, &found) {
                     return None;
                 }
                 self.cache.remember_sat(query, solution, &found);
                 Some(Verdict::Sat(found))
             }
             SatAnswer::Unsat => {
-                let terms: Vec<ExprId> = query.terms().collect();
-                let constraints = terms.iter().take(terms.len() - 1).enumerate();
-                let core = constraints.filter(|&(at, _)| self.heavy.is_in_core(at));
-                let core = core.map(|(_, &e)| e).collect();
-                self.cache.remember_unsat(query, Some(core));
+                let terms = reduced.terms.iter().enumerate();
+                // What was rewritten says no longer which constraints are needed for it.
+                let core = reduced.is_unchanged().then(|| {
+                    let constraints = terms.take(reduced.terms.len() - 1);
+                    let core = constraints.filter(|&(at, _)| self.heavy.is_in_core(at));
+                    core.map(|(_, &e)| e).collect()
+                });
+                self.cache.remember_unsat(query, core);
                 Some(Verdict::Unsat)
             }
-            SatAnswer::OverBudget => {
-                self.statistics.sat_over_budget += 1;
-                None
-            }
+            SatAnswer::OverBudget => None,
         }
     }
 
@@ -495,21 +531,23 @@ pub(crate) fn solution(
     support: &Support,
     mut value: impl FnMut(Variable) -> u8,
 ) -> Solution {
-    let in_groups = |variable: &&Variable| {
-        query
-            .groups
-            .iter()
-            .any(|group| group.variables.binary_search(variable).is_ok())
+    variables(query, support)
+        .map(|variable| (variable, value(variable)))
+        .collect()
+}
+
+/// Returns all variables of the query, each once.
+fn variables<'a>(
+    query: &'a Query<'_>,
+    support: &'a Support,
+) -> impl Iterator<Item = Variable> + 'a {
+    let is_free = move |variable: &&Variable| {
+        let mut groups = query.groups.iter();
+        !groups.any(|group| group.variables.binary_search(variable).is_ok())
     };
     let grouped = query.groups.iter().flat_map(|group| &group.variables);
-    let free = support
-        .variables()
-        .iter()
-        .filter(|variable| !in_groups(variable));
-    grouped
-        .chain(free)
-        .map(|&variable| (variable, value(variable)))
-        .collect()
+    let free = support.variables().iter().filter(is_free);
+    grouped.chain(free).copied()
 }
 
 pub(crate) fn with_solution(model: &Model, solution: &Solution) -> Model {

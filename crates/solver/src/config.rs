@@ -173,6 +173,8 @@ pub enum Layer {
     Ranges,
     /// The small SAT solver.
     Small,
+    /// The query became evident when it was rewritten.
+    Reduction,
     /// CaDiCaL.
     Cadical,
     /// The SMT process; also for queries that no layer could answer.

@@ -279,7 +279,7 @@ impl Inner {
 }
 
 /// Returns the two halves of a conjunction, or of a negated disjunction.
-fn conjuncts(arena: &mut Arena, e: ExprId) -> Option<(ExprId, ExprId)> {
+pub(crate) fn conjuncts(arena: &mut Arena, e: ExprId) -> Option<(ExprId, ExprId)> {
     match arena.node(e) {
         Node::Binary {
             op: BinaryOp::And,

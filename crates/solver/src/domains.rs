@@ -103,6 +103,11 @@ impl Domains {
         pairs.all(|(set, &value)| set.contains(value))
     }
 
+    /// Returns the sets of values of each byte.
+    pub fn allowed(&self) -> &[ByteSet] {
+        &self.allowed
+    }
+
     /// Returns the values of each byte.
     pub fn values(&self) -> &[Vec<u8>] {
         let lists = || self.allowed.iter().map(|set| set.iter().collect());

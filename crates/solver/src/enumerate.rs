@@ -29,8 +29,9 @@ const MAX_WORK_ARITHMETIC: u64 = 1 << 15;
 /// Number of combinations that cost less than a SAT instance, however large the terms are: the
 /// instance grows with them, too.
 const FEW_COMBINATIONS: u64 = 256;
-/// Maximum work where the small SAT solver gave up: CaDiCaL and the SMT solver are expected to take
-/// longer.
+/// Maximum work where the small SAT solver gave up, and where CaDiCaL did not decide the query at
+/// once: CaDiCaL and the SMT solver are expected to take longer.
+const MAX_WORK_HARD: u64 = 1 << 18;
 const MAX_WORK: u64 = 1 << 23;
 /// Number of evaluations of a term that cost as much as an operation on 64 values.
 const EVALUATIONS_A_WORK: u64 = 4;
@@ -159,7 +160,7 @@ impl Solver {
     ) -> Option<Vec<Vec<u8>>> {
         let most = match effort {
             Effort::First => MAX_COMBINATIONS,
-            Effort::Hard => MAX_COMBINATIONS_HARD,
+            Effort::Hard | Effort::Last => MAX_COMBINATIONS_HARD,
         };
         if domains.combinations > most {
             return None;
@@ -171,7 +172,8 @@ impl Solver {
         let work = match effort {
             Effort::First if domains.combinations <= FEW_COMBINATIONS => MAX_WORK,
             Effort::First => MAX_WORK_ARITHMETIC,
-            Effort::Hard => MAX_WORK,
+            Effort::Hard => MAX_WORK_HARD,
+            Effort::Last => MAX_WORK,
         };
         let is_first = work == MAX_WORK_ARITHMETIC;
         // The condition first: most combinations end with it.

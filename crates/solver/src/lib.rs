@@ -12,8 +12,8 @@
 //!    bisection of comparisons (`bisect`)
 //! 5. a case for each pair of divisors, if a product must have a given value (`factor`, `intervals`)
 //! 6. search: the small SAT solver of the crate (`light`, `blast::cdcl`), ranges of floats
-//!    (`float_ranges`), evaluation with more effort, then CaDiCaL (`blast`), then an SMT-LIB process
-//!    (`smt`)
+//!    (`float_ranges`), evaluation with more effort, then CaDiCaL (`blast`) on the query rewritten
+//!    to an easier one (`reduce`), evaluation with most effort, and an SMT-LIB process (`smt`)
 //!
 //! Only the independent part of the path condition that shares variables with the condition takes
 //! part (`constraints`). Effort is limited by work, never by time.
@@ -40,6 +40,7 @@ mod log;
 mod model;
 mod persistent;
 mod program;
+mod reduce;
 mod sample;
 mod smt;
 #[cfg(test)]

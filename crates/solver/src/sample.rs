@@ -72,7 +72,8 @@ impl Solver {
         model: &Model,
         effort: Effort,
     ) -> Option<Verdict> {
-        if support.len() > MAX_VARIABLES {
+        // With as much work as before, the same samples would be taken again.
+        if support.len() > MAX_VARIABLES || effort == Effort::Last {
             return None;
         }
         if effort == Effort::First {
@@ -142,7 +143,7 @@ impl Solver {
         };
         let work = match effort {
             Effort::First => MAX_WORK_FIRST,
-            Effort::Hard => MAX_WORK,
+            Effort::Hard | Effort::Last => MAX_WORK,
         };
         let before: Vec<u8> = domains
             .variables

@@ -20,4 +20,6 @@ pub enum Effort {
     First,
     /// The small SAT solver gave up on the query.
     Hard,
+    /// CaDiCaL did not decide the query at once.
+    Last,
 }

@@ -4,6 +4,7 @@ mod chain;
 mod enumerate;
 mod factor;
 mod float_ranges;
+mod reduce;
 mod smt;
 mod translation;
 
