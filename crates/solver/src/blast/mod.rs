@@ -228,7 +228,7 @@ impl<B: Backend> Blaster<B> {
             }
             node => {
                 debug_assert!(is_float(&node));
-                self.exact_float(node).unwrap_or_else(|| {
+                self.exact_float(node, width).unwrap_or_else(|| {
                     // Unconstrained: sound for `Unsat`, and models are checked by evaluation.
                     self.inexact.insert(e);
                     self.gates.fresh_word(width)
@@ -238,7 +238,7 @@ impl<B: Backend> Blaster<B> {
     }
 
     /// Returns the circuit of a float operation, if there is one.
-    fn exact_float(&mut self, node: Node) -> Option<Word> {
+    fn exact_float(&mut self, node: Node, width: usize) -> Option<Word> {
         match node {
             Node::FloatCompare { op, format, a, b } => {
                 let (x, y) = (self.word(a), self.word(b));
@@ -248,6 +248,14 @@ impl<B: Backend> Blaster<B> {
             Node::FloatFromInt { signed, format, e } => {
                 let word = self.word(e);
                 self.gates.float_from_integer(signed, format, &word)
+            }
+            Node::FloatToInt { signed, format, e } => {
+                let word = self.word(e);
+                self.gates.float_to_integer(signed, format, &word, width)
+            }
+            Node::FloatConvert { from, to, e } => {
+                let word = self.word(e);
+                self.gates.widened_float(from, to, &word)
             }
             _ => None,
         }
