@@ -11,6 +11,7 @@
 
 mod calls;
 mod cluster;
+mod coreutils;
 mod faults;
 mod native;
 mod parallel;
@@ -116,8 +117,9 @@ struct Bench {
 type Measure = fn(&Bench, &mut String) -> Result<()>;
 
 /// Parts of the benchmark with a file of their own.
-const PARTS: [(&str, Measure); 7] = [
+const PARTS: [(&str, Measure); 8] = [
     ("solver", Bench::solver),
+    ("coreutils", Bench::coreutils),
     ("worlds", Bench::worlds),
     ("peers", Bench::peers),
     ("trojans", Bench::trojans),
@@ -147,8 +149,8 @@ fn children_time() -> f64 {
 
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
-        "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [worlds] [peers] [trojans] \
-         [faults] [parallel] [cluster]",
+        "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [coreutils] [worlds] [peers] \
+         [trojans] [faults] [parallel] [cluster]",
     )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));

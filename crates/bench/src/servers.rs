@@ -134,7 +134,7 @@ impl Bench {
     }
 
     /// Creates a folder with a target's programs and files and a script.
-    fn prepare(&self, target: &str, script: Option<&str>) -> Result<PathBuf> {
+    pub(crate) fn prepare(&self, target: &str, script: Option<&str>) -> Result<PathBuf> {
         let built = self.target(target)?;
         let work = self.work.join(format!("target-{}", self.number()));
         std::fs::create_dir_all(work.join("files"))?;
@@ -220,7 +220,7 @@ impl Bench {
         Ok(many.saturating_sub(one) as f64 / (WORLDS - 1) as f64)
     }
 
-    fn explore_in(&self, work: &Path, words: &[&str]) -> Result<Measured> {
+    pub(crate) fn explore_in(&self, work: &Path, words: &[&str]) -> Result<Measured> {
         let mut run = Command::new(&self.everett);
         run.current_dir(work).args(["run", "--quiet", "--out"]);
         let out = self.work.join(format!("out-{}", self.number()));
