@@ -23,24 +23,31 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn of(arena: &Arena, mut condition: ExprId) -> Option<Comparison> {
+    /// Returns the comparison that a condition is. Whether the sides of an equation are signed is not
+    /// known, so there are two.
+    fn of(arena: &Arena, mut condition: ExprId) -> Vec<Comparison> {
         while let Node::Not { e } = arena.node(condition) {
             condition = e;
         }
-        let (a, b, is_float, is_signed) = match arena.node(condition) {
-            Node::Compare { op, a, b } => {
-                let is_signed = matches!(op, CompareOp::Slt | CompareOp::Sle);
-                (a, b, false, is_signed)
-            }
-            Node::FloatCompare { a, b, .. } => (a, b, true, true),
-            _ => return None,
+        let (a, b, is_float, orders): (_, _, _, &[bool]) = match arena.node(condition) {
+            Node::Compare { op, a, b } => match op {
+                CompareOp::Eq => (a, b, false, &[false, true]),
+                CompareOp::Slt | CompareOp::Sle => (a, b, false, &[true]),
+                CompareOp::Ult | CompareOp::Ule => (a, b, false, &[false]),
+            },
+            Node::FloatCompare { a, b, .. } => (a, b, true, &[true]),
+            _ => return Vec::new(),
         };
-        (arena.width(a) <= 128).then_some(Comparison {
+        if arena.width(a) > 128 {
+            return Vec::new();
+        }
+        let comparison = |&is_signed: &bool| Comparison {
             a,
             b,
             is_float,
             is_signed,
-        })
+        };
+        orders.iter().map(comparison).collect()
     }
 
     /// Returns a number that has the same order as the value of a side.
@@ -98,12 +105,15 @@ impl<'a> Bisection<'a> {
 
     /// Returns values of the bytes under which all terms hold.
     pub fn run(&mut self) -> Option<Vec<u8>> {
-        let comparison = Comparison::of(self.arena, *self.terms.first()?)?;
+        let comparisons = Comparison::of(self.arena, *self.terms.first()?);
         let start = self.values.clone();
-        let found = self.approach(&comparison);
-        found.or_else(|| {
-            self.values = start;
-            self.climb(&comparison)
+        comparisons.iter().find_map(|comparison| {
+            self.values.clone_from(&start);
+            let found = self.approach(comparison);
+            found.or_else(|| {
+                self.values.clone_from(&start);
+                self.climb(comparison)
+            })
         })
     }
 

@@ -228,6 +228,18 @@ fn floats_are_found_by_bisection() {
     };
     let counted = ask(4, none, scaled_is, true);
     assert_eq!((counted.by_samples, counted.cadical_queries), (1, 0));
+    // An equation of signed numbers.
+    let third_is = |arena: &mut Arena, reads: &[ExprId]| {
+        let x = arena.concat_bytes(reads);
+        let x = arena.float_from_int(true, format, x);
+        let three = double(arena, 3.0);
+        let third = arena.float_binary(FloatOp::Div, format, x, three);
+        let third = arena.float_to_int(true, format, third, 32);
+        let value = arena.constant(32, -11i64 as u64);
+        arena.eq(third, value)
+    };
+    let counted = ask(4, none, third_is, true);
+    assert_eq!((counted.by_samples, counted.cadical_queries), (1, 0));
     // No value of a single number is a solution.
     let mean_is_above = |arena: &mut Arena, reads: &[ExprId]| {
         let words = [0, 2, 4].map(|at| {
