@@ -490,19 +490,6 @@ impl Node {
         [head | operand() << 32, operand()]
     }
 
-    /// Returns whether the node is an operation on floats.
-    pub(crate) fn is_float(&self) -> bool {
-        matches!(
-            self,
-            Node::FloatBinary { .. }
-                | Node::FloatUnary { .. }
-                | Node::FloatCompare { .. }
-                | Node::FloatConvert { .. }
-                | Node::FloatFromInt { .. }
-                | Node::FloatToInt { .. }
-        )
-    }
-
     /// Returns whether the node is a constant of any width.
     #[inline]
     pub fn is_constant(&self) -> bool {

@@ -15,7 +15,6 @@ mod product;
 mod select;
 mod shift;
 mod slice;
-mod tabulate;
 
 use crate::arena::{Arena, EXHAUSTED, hash};
 use crate::node::{BinaryOp, CompareOp, ExprId, Node};
@@ -63,7 +62,6 @@ impl Arena {
         self.fuel -= 1;
         self.depth += 1;
         let result = rule(self);
-        let result = self.tabulated(result);
         self.depth -= 1;
         if self.fuel > 0 {
             self.remember(&plain, width, hash, result, before - self.fuel);
