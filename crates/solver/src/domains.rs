@@ -19,7 +19,7 @@ pub struct Domains {
     allowed: Vec<ByteSet>,
     /// `allowed` as lists, computed on demand: most queries have too many combinations.
     values: OnceCell<Vec<Vec<u8>>>,
-    number: FxHashMap<Variable, usize>,
+    number: Numbers,
     /// The number of combinations of values.
     pub combinations: u64,
     /// Terms over these bytes alone that the values do not decide, so they must be evaluated.
@@ -41,11 +41,15 @@ impl Domains {
         all_inside: bool,
     ) -> Domains {
         let mut variables = support.variables().to_vec();
-        variables.sort_by_key(|&variable| arena.variable_order(variable));
-        let number: FxHashMap<Variable, usize> = (0..)
-            .zip(&variables)
-            .map(|(at, &variable)| (variable, at))
-            .collect();
+        if !variables.is_sorted_by_key(|&variable| arena.variable_order(variable)) {
+            variables.sort_by_key(|&variable| arena.variable_order(variable));
+        }
+        let number = Numbers::of(&variables);
+        let at = |variable| {
+            number
+                .get(variable, &variables)
+                .expect("a byte of the support")
+        };
         let mut allowed = vec![ByteSet::ALL; variables.len()];
         let (mut open, mut inner, mut partial) = (Vec::new(), Vec::new(), false);
         for e in terms {
@@ -55,7 +59,7 @@ impl Domains {
             }
             inner.push(e);
             let table = single_byte(arena, e)
-                .and_then(|variable| Some((number[&variable], tables.table(arena, e)?)));
+                .and_then(|variable| Some((at(variable), tables.table(arena, e)?)));
             match table {
                 Some((at, set)) => allowed[at] = allowed[at].intersection(set),
                 None => open.push(e),
@@ -64,15 +68,15 @@ impl Domains {
         // Bounds depend on the signs of values, which terms over single bytes may have decided.
         for &e in &open {
             narrow(arena, e, &mut |variable, set| {
-                let set = allowed[number[&variable]].intersection(set);
-                allowed[number[&variable]] = set;
-                set
+                let allowed = &mut allowed[at(variable)];
+                *allowed = allowed.intersection(set);
+                *allowed
             });
         }
         let mut combinations = product(&allowed);
         if combinations > MANY && !partial && variables.len() <= MAX_MASKED {
             // Of values that differ only in bits on which no term depends, one is enough.
-            let masks = used_bits(arena, &open, &number);
+            let masks = used_bits(arena, &open, variables.len(), &at);
             for (set, mask) in allowed.iter_mut().zip(masks) {
                 if mask != u8::MAX {
                     *set = set.one_of_each(mask);
@@ -94,7 +98,12 @@ impl Domains {
 
     /// Returns the number of a byte, if it is one of `variables`.
     pub fn number(&self, variable: Variable) -> Option<usize> {
-        self.number.get(&variable).copied()
+        self.number.get(variable, &self.variables)
+    }
+
+    /// Returns the least value of a byte; 0 if none is allowed.
+    pub fn least(&self, number: usize) -> u8 {
+        self.allowed[number].first().unwrap_or_default()
     }
 
     /// Returns whether each byte allows its value.
@@ -136,14 +145,40 @@ impl Domains {
     }
 }
 
+/// Up to so many bytes a list is searched faster than a map is made.
+const FEW_BYTES: usize = 16;
+
+/// The number of each byte in a list; a map where the list is long.
+struct Numbers(Option<FxHashMap<Variable, usize>>);
+
+impl Numbers {
+    fn of(variables: &[Variable]) -> Numbers {
+        let is_long = variables.len() > FEW_BYTES;
+        let numbered = || (0..).zip(variables).map(|(at, &variable)| (variable, at));
+        Numbers(is_long.then(|| numbered().collect()))
+    }
+
+    fn get(&self, variable: Variable, variables: &[Variable]) -> Option<usize> {
+        match &self.0 {
+            Some(numbers) => numbers.get(&variable).copied(),
+            None => variables.iter().position(|&one| one == variable),
+        }
+    }
+}
+
 fn product(sets: &[ByteSet]) -> u64 {
     let sizes = sets.iter().map(|set| set.len());
     sizes.fold(1, u64::saturating_mul)
 }
 
 /// Returns the bits that the terms use of each byte.
-fn used_bits(arena: &Arena, terms: &[ExprId], number: &FxHashMap<Variable, usize>) -> Vec<u8> {
-    let mut masks = vec![0; number.len()];
+fn used_bits(
+    arena: &Arena,
+    terms: &[ExprId],
+    bytes: usize,
+    number: &impl Fn(Variable) -> usize,
+) -> Vec<u8> {
+    let mut masks = vec![0; bytes];
     let mut seen = FxHashSet::default();
     let mut stack = terms.to_vec();
     while let Some(e) = stack.pop() {
@@ -151,13 +186,13 @@ fn used_bits(arena: &Arena, terms: &[ExprId], number: &FxHashMap<Variable, usize
             continue;
         }
         if seen.len() > MAX_WALKED {
-            return vec![u8::MAX; number.len()];
+            return vec![u8::MAX; bytes];
         }
         match (arena.node(e), arena.as_variable(e)) {
-            (_, Some(variable)) => masks[number[&variable]] = u8::MAX,
+            (_, Some(variable)) => masks[number(variable)] = u8::MAX,
             (Node::Extract { e: part, low }, _) => match arena.as_variable(part) {
                 Some(variable) => {
-                    masks[number[&variable]] |= (scalar::mask(arena.width(e)) << low) as u8;
+                    masks[number(variable)] |= (scalar::mask(arena.width(e)) << low) as u8;
                 }
                 None => stack.push(part),
             },

@@ -209,7 +209,7 @@ impl Solver {
     fn cost_of_one(&mut self, arena: &Arena, terms: &[ExprId], domains: &Domains) -> u64 {
         let before = self.scratch.evaluated();
         let byte = |array, index| match domains.number(Variable { array, index }) {
-            Some(number) => domains.values()[number][0],
+            Some(number) => domains.least(number),
             None => unreachable!("open terms have no other bytes"),
         };
         for &e in terms {

@@ -216,7 +216,9 @@ fn by_lanes(program: &Program, domains: &Domains, before: &[u8], work: u64) -> O
 /// Evaluates random values of a few bytes, with the least possible values of the others: small
 /// numbers divide others more often than large ones do.
 fn by_small_numbers(program: &Program, domains: &Domains, work: u64) -> Option<Vec<u8>> {
-    let least: Vec<u8> = domains.values().iter().map(|all| all[0]).collect();
+    let least: Vec<u8> = (0..domains.variables.len())
+        .map(|at| domains.least(at))
+        .collect();
     let mut numbers = Numbers(1);
     let mut bytes = vec![[0u64; LANES]; least.len()];
     let mut columns = Vec::new();
