@@ -5,12 +5,12 @@
 static void *churn(void *argument) {
   char *blocks[64] = {0};
   unsigned number = 1 + (unsigned)(long)argument;
-  for (int round = 0; round < 500000; round++) {
+  for (int round = 0; round < 5000000; round++) {
     number = number * 1664525u + 1013904223u;
     char **block = &blocks[number >> 26];
     free(*block);
     *block = malloc(number >> 8 & 1023);
-    if (round % 1000 == 0) { free(*block); *block = malloc(300000); memset(*block, 1, 300000); }
+    if (round % 10000 == 0) { free(*block); *block = malloc(300000); memset(*block, 1, 300000); }
   }
   for (int at = 0; at < 64; at++) free(blocks[at]);
   return 0;

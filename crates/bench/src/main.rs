@@ -13,6 +13,7 @@ mod calls;
 mod cluster;
 mod coreutils;
 mod faults;
+mod harden;
 mod native;
 mod parallel;
 mod peers;
@@ -117,11 +118,12 @@ struct Bench {
 type Measure = fn(&Bench, &mut String) -> Result<()>;
 
 /// Parts of the benchmark with a file of their own.
-const PARTS: [(&str, Measure); 8] = [
+const PARTS: &[(&str, Measure)] = &[
     ("solver", Bench::solver),
     ("coreutils", Bench::coreutils),
     ("worlds", Bench::worlds),
     ("peers", Bench::peers),
+    ("harden", Bench::harden),
     ("trojans", Bench::trojans),
     ("faults", Bench::faults),
     ("parallel", Bench::parallel),
@@ -149,7 +151,7 @@ fn children_time() -> f64 {
 
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
-        "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [coreutils] [worlds] [peers] \
+        "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [coreutils] [worlds] [peers] [harden] \
          [trojans] [faults] [parallel] [cluster]",
     )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

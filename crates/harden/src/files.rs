@@ -164,6 +164,26 @@ pub struct Target {
     pub cost: f64,
 }
 
+/// A path-based atom of a build with dynamic activation: the checks of a function that run for some
+/// requests only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathAtom {
+    /// The source file.
+    pub file: String,
+    /// The function, which has two versions.
+    pub function: String,
+    /// Whether it handles a request, and so decides which versions run.
+    pub is_entry: bool,
+    /// The number of checks in both versions.
+    pub always: usize,
+    /// The number of checks in one version only.
+    pub on_request: usize,
+    /// The cost of these checks if all requests ran with them, as a fraction of the baseline.
+    pub cost: f64,
+    /// The sum of the benefits of these checks.
+    pub benefit: f64,
+}
+
 /// `PROG.hard.json`: the contents of the build, and its cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HardFile {
@@ -197,6 +217,8 @@ pub struct HardFile {
     pub notes: Vec<String>,
     /// Functions that decide for each request whether it runs with all checks.
     pub entries: Vec<String>,
+    /// The functions in two versions, most expensive first; empty without entries.
+    pub paths: Vec<PathAtom>,
     /// Hot code that is not checked, hottest first.
     pub targets: Vec<Target>,
     /// The atoms.

@@ -27,11 +27,11 @@ mod workload;
 
 pub use error::{Error, Result};
 pub use files::{
-    AtomRecord, AtomsFile, Estimated, EstimatesFile, HardAtom, HardFile, Measured, SelectionFile,
-    Target, hard_path, harden_folder,
+    AtomRecord, AtomsFile, Estimated, EstimatesFile, HardAtom, HardFile, Measured, PathAtom,
+    SelectionFile, Target, hard_path, harden_folder,
 };
 pub use steps::{
     ActivateSpec, EstimateSpec, HardenSpec, InstrumentSpec, SelectSpec, activate, choose, divide,
-    estimate, harden, instrument,
+    estimate, harden, initialised, instrument,
 };
 pub use survey::{SurveySpec, survey};

@@ -1,7 +1,8 @@
 //! The five steps of `everett harden`, and all of them together.
 
 use everett_toolchain::hard::{self, Activation, Dynamic, Instrumentation, Instrumented};
-use std::collections::BTreeMap;
+use everett_toolchain::{BuildLimits, Checks, checked_build};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::cost::{self, Costs};
 use crate::curve;
 use crate::error::{Error, FileContext, Result};
 use crate::files::{
-    self, AtomRecord, AtomsFile, Estimated, EstimatesFile, HardAtom, HardFile, Measured,
+    self, AtomRecord, AtomsFile, Estimated, EstimatesFile, HardAtom, HardFile, Measured, PathAtom,
     SelectionFile, Target,
 };
 use crate::history::history;
@@ -104,7 +105,14 @@ pub fn instrument(spec: &InstrumentSpec, notify: Notify<'_>) -> Result<Instrumen
     let options = Instrumentation {
         logs: spec.logs.clone(),
     };
-    let bitcode = files::with_suffix(&spec.program, ".bc");
+    check_files(&spec.program)?;
+    let folder = files::harden_folder(&spec.program);
+    Ok(hard::instrument(&spec.program, &folder, &options, notify)?)
+}
+
+/// Refuses a program without bitcode, and files that cannot be read.
+fn check_files(program: &Path) -> Result<()> {
+    let bitcode = files::with_suffix(program, ".bc");
     if !bitcode.exists() {
         let message = "there is no such file; build the program with `everett cc -g`".to_owned();
         return Err(Error::Form {
@@ -112,15 +120,26 @@ pub fn instrument(spec: &InstrumentSpec, notify: Notify<'_>) -> Result<Instrumen
             message,
         });
     }
-    for path in [spec.program.clone(), bitcode] {
+    for path in [program.to_owned(), bitcode] {
         // The tools that read it would wait forever.
         if std::fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
             let message = "it is not a regular file".to_owned();
             return Err(Error::Form { path, message });
         }
     }
-    let folder = files::harden_folder(&spec.program);
-    Ok(hard::instrument(&spec.program, &folder, &options, notify)?)
+    Ok(())
+}
+
+/// Builds `PROGRAM.msan`, which stops at decisions on uninitialised memory. It is a build of its
+/// own: its shadow of memory and that of the other checks exclude each other.
+pub fn initialised(program: &Path, notify: Notify<'_>) -> Result<PathBuf> {
+    check_files(program)?;
+    Ok(checked_build(
+        program,
+        Checks::Initialised,
+        BuildLimits::NONE,
+        notify,
+    )?)
 }
 
 /// Step 2: divides the instrumentation into atoms.
@@ -463,7 +482,11 @@ impl Build<'_> {
             }
         }
         let overhead = cost::overhead(&baseline, &selected);
-        let file = self.describe(selection, &kept, overhead, [baseline, selected]);
+        let mut file = self.describe(selection, &kept, overhead, [baseline, selected]);
+        if !self.spec.entries.is_empty() {
+            let doubled = hard::doubled(self.instrumented, &kept, &dynamic);
+            file.paths = path_atoms(&file.atoms, &doubled, &dynamic.entries);
+        }
         files::write(&files::with_suffix(&output, ".json"), &file)?;
         Ok(file)
     }
@@ -517,10 +540,46 @@ impl Build<'_> {
             selected_us,
             notes: estimates.notes.clone(),
             entries: self.spec.entries.clone(),
+            paths: Vec::new(),
             targets: targets(&atoms),
             atoms,
         }
     }
+}
+
+/// Returns the path-based atoms: what functions with two versions have in one of them only.
+fn path_atoms(
+    atoms: &[HardAtom],
+    doubled: &BTreeSet<String>,
+    entries: &BTreeSet<String>,
+) -> Vec<PathAtom> {
+    let mut paths: BTreeMap<&str, PathAtom> = BTreeMap::new();
+    for atom in atoms {
+        let record = &atom.atom;
+        if !doubled.contains(&record.symbol) {
+            continue;
+        }
+        let path = paths.entry(&record.symbol).or_insert_with(|| PathAtom {
+            file: record.file.clone(),
+            function: record.symbol.clone(),
+            is_entry: entries.contains(&record.symbol),
+            always: 0,
+            on_request: 0,
+            cost: 0.0,
+            benefit: 0.0,
+        });
+        match atom.kept {
+            true => path.always += 1,
+            false => {
+                path.on_request += 1;
+                path.cost += atom.estimated.cost;
+                path.benefit += atom.estimated.benefit;
+            }
+        }
+    }
+    let mut paths: Vec<PathAtom> = paths.into_values().collect();
+    paths.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+    paths
 }
 
 /// Returns the functions whose dropped checks are the most expensive: hot code without checks in
@@ -626,6 +685,24 @@ mod tests {
             },
             kept,
         }
+    }
+
+    #[test]
+    fn functions_in_two_versions_are_atoms_of_paths() {
+        let atoms = [
+            atom("f", 4, 0.1, false),
+            atom("f", 5, 0.1, true),
+            atom("g", 9, 0.3, false),
+            atom("h", 1, 9.0, true),
+        ];
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let found = path_atoms(&atoms, &names(&["f", "g"]), &names(&["f"]));
+        let seen: Vec<_> = found
+            .iter()
+            .map(|path| (path.function.as_str(), path.is_entry, path.always, path.on_request))
+            .collect();
+        assert_eq!(seen, [("g", false, 0, 1), ("f", true, 1, 1)]);
+        assert!((found[0].cost - 0.3).abs() < 1e-9 && (found[1].benefit - 1.0).abs() < 1e-9);
     }
 
     #[test]

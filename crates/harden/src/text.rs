@@ -83,6 +83,13 @@ impl HardFile {
             percent(self.overhead_full),
             percent(self.residual_overhead)
         ));
+        if !self.paths.is_empty() {
+            let checks: usize = self.paths.iter().map(|path| path.on_request).sum();
+            lines.push(format!(
+                "functions in two versions: {}, with {checks} more checks for some requests",
+                self.paths.len()
+            ));
+        }
         for target in self
             .targets
             .iter()

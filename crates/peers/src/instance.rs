@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-use crate::link::{Came, Link};
+use crate::link::{CHUNK, Came, Link};
 use crate::process::Process;
 use crate::setup::{LiveSetup, Where};
 
@@ -78,12 +78,17 @@ pub struct Instance {
     at: Where,
     listener: Option<Listener>,
     links: Vec<Option<Link>>,
+    /// Memory for reading.
+    chunk: Vec<u8>,
     /// Acts of the peer about connections (accept, refuse, open) that were not reported yet.
     unanswered: VecDeque<PeerAct>,
     /// The position of the instance in the recording.
     pub after: u128,
     /// Acts that the instance was told since then.
     pub told: Vec<HostAct>,
+    /// The connection on which a host acted last, and what had arrived on it before, until the peer
+    /// has reacted or was silent.
+    awaited: Option<(ConnectionId, u64)>,
     /// The counter value when the instance was last asked.
     pub used: u64,
 }
@@ -102,9 +107,11 @@ impl Instance {
             at,
             listener,
             links: Vec::new(),
+            chunk: vec![0; CHUNK],
             unanswered: VecDeque::new(),
             after: 0,
             told: Vec::new(),
+            awaited: None,
             used: 0,
         }
     }
@@ -123,31 +130,40 @@ impl Instance {
     }
 
     /// Waits until the peer reacts to the last act, if that was on another connection. Bytes on
-    /// several connections arrive in no defined order, but a peer may depend on it.
+    /// several connections arrive in no defined order, but a peer may depend on it. Answers in
+    /// between do not matter: they may be those to earlier acts.
     fn let_react(&mut self, next: ConnectionId) {
-        let last = match self.told.last() {
-            Some(last @ (HostAct::Send(..) | HostAct::End(_))) => last.connection(),
-            _ => return,
-        };
-        if last == next {
+        let Some((last, before)) = self.awaited.filter(|(last, _)| *last != next) else {
             return;
-        }
+        };
         let until = Instant::now() + self.setup.patience;
         loop {
             self.move_bytes();
-            let reacts = self.link(last).is_none_or(|link| link.has_more());
+            let mut link = self.link(last);
+            let reacts = link.as_mut().is_none_or(|link| link.arrivals() > before);
             if reacts || Instant::now() >= until || !self.wait(until) {
+                self.awaited = None;
                 return;
             }
         }
     }
 
+    /// Notes that the peer may react to what is sent on a connection now.
+    fn await_reaction(&mut self, connection: ConnectionId) {
+        self.move_bytes();
+        let arrivals = self.link(connection).map(|link| link.arrivals());
+        self.awaited = arrivals.map(|arrivals| (connection, arrivals));
+    }
+
     /// Tells the instance an act of a host.
-    pub fn tell(&mut self, act: &HostAct) {
+    pub fn tell(&mut self, act: HostAct) {
         if !self.setup.any_order {
             self.let_react(act.connection());
         }
-        match act {
+        if let HostAct::Send(connection, _) | HostAct::End(connection) = &act {
+            self.await_reaction(*connection);
+        }
+        match &act {
             HostAct::Open(connection) => self.open(*connection),
             HostAct::Accept(_) => {}
             HostAct::Refuse(connection) | HostAct::Reset(connection) => {
@@ -166,7 +182,7 @@ impl Instance {
                 }
             }
         }
-        self.told.push(act.clone());
+        self.told.push(act);
     }
 
     fn open(&mut self, connection: ConnectionId) {
@@ -218,7 +234,7 @@ impl Instance {
     fn move_bytes(&mut self) {
         for link in self.links.iter_mut().flatten() {
             link.write();
-            link.read();
+            link.read(&mut self.chunk);
         }
         while let Some(listener) = &self.listener {
             match listener.accept(&mut self.links) {
@@ -301,6 +317,7 @@ impl Instance {
                 until
             };
             if Instant::now() >= until || !self.wait(wake_at) {
+                self.awaited = None;
                 return Ok(PeerAct::Silence);
             }
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::setup::Where;
 
 /// Number of bytes that are read at once.
-const CHUNK: usize = 1 << 16;
+pub const CHUNK: usize = 1 << 16;
 /// Maximum number of bytes from the peer that are buffered.
 const MAX_KEPT: usize = 1 << 20;
 
@@ -36,20 +36,79 @@ pub enum Came {
     Broken,
 }
 
+/// Pieces of data that are taken from the front, whole or in parts.
+#[derive(Default)]
+struct Queue {
+    pieces: VecDeque<Vec<u8>>,
+    /// Number of bytes of the first piece that were taken.
+    start: usize,
+    /// Number of bytes that were not taken.
+    bytes: usize,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        self.pieces.push_back(bytes.to_vec());
+    }
+
+    /// Appends bytes to the last piece, or adds a piece if there is none.
+    fn extend(&mut self, bytes: &[u8]) {
+        if self.pieces.len() == 1 && self.start > self.bytes {
+            // Most of the piece was taken.
+            self.pieces[0].drain(..self.start);
+            self.start = 0;
+        }
+        match self.pieces.back_mut() {
+            None => self.push(bytes),
+            Some(last) => {
+                last.extend_from_slice(bytes);
+                self.bytes += bytes.len();
+            }
+        }
+    }
+
+    /// Returns what is left of the first piece.
+    fn front(&self) -> Option<&[u8]> {
+        self.pieces.front().map(|piece| &piece[self.start..])
+    }
+
+    /// Takes bytes from the first piece.
+    fn take(&mut self, count: usize) {
+        self.start += count;
+        self.bytes -= count;
+        let is_over = self.pieces.front().is_some_and(|piece| piece.len() <= self.start);
+        if is_over {
+            self.drop_front();
+        }
+    }
+
+    fn drop_front(&mut self) {
+        self.bytes -= self.front().map_or(0, <[u8]>::len);
+        self.pieces.pop_front();
+        self.start = 0;
+    }
+}
+
 /// A real connection.
 pub struct Link {
     socket: Socket,
-    /// Received data: the bytes of a stream are a single item.
-    came: VecDeque<Vec<u8>>,
-    came_bytes: usize,
+    /// Received data: the bytes of a stream are a single piece.
+    came: Queue,
     /// Data that is not sent yet.
-    unsent: VecDeque<Vec<u8>>,
+    unsent: Queue,
     /// Whether the end of the stream must be sent after that data.
     ends: bool,
     /// How the peer's data ended, if it has.
     over: Option<Came>,
     /// Whether that end was reported.
     has_told_end: bool,
+    /// Number of times that something arrived.
+    arrivals: u64,
 }
 
 impl Link {
@@ -107,12 +166,12 @@ impl Link {
         }
         Ok(Link {
             socket,
-            came: VecDeque::new(),
-            came_bytes: 0,
-            unsent: VecDeque::new(),
+            came: Queue::default(),
+            unsent: Queue::default(),
             ends: false,
             over: None,
             has_told_end: false,
+            arrivals: 0,
         })
     }
 
@@ -140,7 +199,7 @@ impl Link {
 
     /// Returns whether there is room for more data.
     pub fn has_room(&self) -> bool {
-        self.came_bytes < MAX_KEPT
+        self.came.bytes < MAX_KEPT
     }
 
     /// Returns whether this is the link of a client that sends datagrams from this address.
@@ -150,8 +209,8 @@ impl Link {
 
     /// Adds a datagram that another socket has received.
     pub fn hand_over(&mut self, bytes: &[u8]) {
-        self.came_bytes += bytes.len();
-        self.came.push_back(bytes.to_vec());
+        self.arrivals += 1;
+        self.came.push(bytes);
     }
 
     /// Returns whether there is unsent data.
@@ -161,8 +220,25 @@ impl Link {
 
     /// Sends bytes of a stream, or a datagram: as many bytes as possible at once.
     pub fn send(&mut self, bytes: &[u8]) {
-        self.unsent.push_back(bytes.to_vec());
+        let count = match self.unsent.is_empty() && self.is_stream() {
+            // Nothing needs to be kept of what the peer takes at once.
+            true => self.write_bytes(bytes).unwrap_or(0),
+            false => 0,
+        };
+        if count < bytes.len() || !self.is_stream() {
+            self.unsent.push(&bytes[count..]);
+        }
         self.write();
+    }
+
+    fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.socket {
+            Socket::Tcp(socket) => socket.write(bytes),
+            Socket::Unix(socket) => socket.write(bytes),
+            Socket::Udp(socket) => socket.send(bytes),
+            Socket::UdpClient(socket, client) => socket.send_to(bytes, *client),
+            Socket::UnixDatagram(socket) => socket.send(bytes),
+        }
     }
 
     /// Ends the stream after all unsent data.
@@ -173,22 +249,16 @@ impl Link {
 
     /// Sends as much as possible. Data that a broken connection does not take is lost.
     pub fn write(&mut self) {
-        while let Some(bytes) = self.unsent.front_mut() {
-            let sent = match &mut self.socket {
-                Socket::Tcp(socket) => socket.write(bytes),
-                Socket::Unix(socket) => socket.write(bytes),
-                Socket::Udp(socket) => socket.send(bytes),
-                Socket::UdpClient(socket, client) => socket.send_to(bytes, *client),
-                Socket::UnixDatagram(socket) => socket.send(bytes),
-            };
+        while !self.unsent.is_empty() {
+            let unsent = std::mem::take(&mut self.unsent);
+            let sent = self.write_bytes(unsent.front().unwrap_or_default());
+            self.unsent = unsent;
             match sent {
-                Ok(count) if self.is_stream() && count < self.unsent[0].len() => {
-                    self.unsent[0].drain(..count);
-                }
-                Ok(_) => drop(self.unsent.pop_front()),
+                Ok(count) if self.is_stream() => self.unsent.take(count),
+                Ok(_) => self.unsent.drop_front(),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => self.unsent.clear(),
+                Err(_) => self.unsent = Queue::default(),
             }
         }
         if std::mem::take(&mut self.ends) {
@@ -200,27 +270,25 @@ impl Link {
         }
     }
 
-    /// Reads the available data, as far as there is room.
-    pub fn read(&mut self) {
+    /// Reads the available data, as far as there is room, by way of `chunk`.
+    pub fn read(&mut self, chunk: &mut [u8]) {
         let is_stream = self.is_stream();
-        let mut chunk = vec![0; CHUNK];
         while self.wants_reading() {
             let read = match &mut self.socket {
-                Socket::Tcp(socket) => socket.read(&mut chunk),
-                Socket::Unix(socket) => socket.read(&mut chunk),
-                Socket::Udp(socket) => socket.recv(&mut chunk),
+                Socket::Tcp(socket) => socket.read(chunk),
+                Socket::Unix(socket) => socket.read(chunk),
+                Socket::Udp(socket) => socket.recv(chunk),
                 Socket::UdpClient(..) => return,
-                Socket::UnixDatagram(socket) => socket.recv(&mut chunk),
+                Socket::UnixDatagram(socket) => socket.recv(chunk),
             };
+            let is_later = |error: &io::Error| {
+                matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+            };
+            self.arrivals += u64::from(!read.as_ref().is_err_and(is_later));
             match read {
                 Ok(0) if is_stream => self.over = Some(Came::End),
-                Ok(count) => {
-                    self.came_bytes += count;
-                    match self.came.back_mut().filter(|_| is_stream) {
-                        Some(last) => last.extend_from_slice(&chunk[..count]),
-                        None => self.came.push_back(chunk[..count].to_vec()),
-                    }
-                }
+                Ok(count) if is_stream => self.came.extend(&chunk[..count]),
+                Ok(count) => self.came.push(&chunk[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.over = Some(Came::Broken),
@@ -230,12 +298,15 @@ impl Link {
 
     /// Takes the next received data. Returns the end of the stream once.
     pub fn take(&mut self) -> Option<Came> {
-        match self.came.pop_front() {
-            Some(mut bytes) => {
-                if self.is_stream() && bytes.len() > CHUNK {
-                    self.came.push_front(bytes.split_off(CHUNK));
-                }
-                self.came_bytes -= bytes.len();
+        match self.came.front() {
+            Some(bytes) if self.is_stream() => {
+                let bytes = bytes[..bytes.len().min(CHUNK)].to_vec();
+                self.came.take(bytes.len());
+                Some(Came::Bytes(bytes))
+            }
+            Some(bytes) => {
+                let bytes = bytes.to_vec();
+                self.came.drop_front();
                 Some(Came::Bytes(bytes))
             }
             None if self.has_told_end => None,
@@ -248,23 +319,20 @@ impl Link {
 
     /// Returns all received bytes that were not taken.
     pub fn kept(&self) -> &[u8] {
-        self.came.front().map_or(&[], Vec::as_slice)
+        self.came.front().unwrap_or_default()
     }
 
     /// Takes this number of received bytes.
     pub fn take_bytes(&mut self, count: usize) {
-        if let Some(first) = self.came.front_mut() {
-            self.came_bytes -= count;
-            first.drain(..count);
-            if first.is_empty() || !self.is_stream() {
-                self.came.pop_front();
-            }
+        match self.is_stream() {
+            true => self.came.take(count),
+            false => self.came.drop_front(),
         }
     }
 
-    /// Returns whether data was received or the stream has ended.
-    pub fn has_more(&self) -> bool {
-        !self.came.is_empty() || self.over.is_some()
+    /// Returns the number of times that something arrived: data or the end.
+    pub fn arrivals(&self) -> u64 {
+        self.arrivals
     }
 
     /// Returns whether the peer's stream has ended, and all data before it was taken.
@@ -279,4 +347,56 @@ fn own_name(path: &std::path::Path) -> std::path::PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     path.with_file_name(format!(".everett-{}-{number}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_gives_back_what_it_got() {
+        let mut queue = Queue::default();
+        let (mut wanted, mut seen, mut largest) = (Vec::new(), Vec::new(), 0);
+        for round in 0..200_u8 {
+            let bytes = vec![round; usize::from(round) + 1];
+            queue.extend(&bytes);
+            wanted.extend_from_slice(&bytes);
+            let front = queue.front().expect("bytes");
+            let count = front.len().min(usize::from(round));
+            seen.extend_from_slice(&front[..count]);
+            queue.take(count);
+            assert_eq!(queue.bytes, wanted.len() - seen.len());
+            largest = largest.max(queue.pieces.iter().map(Vec::len).max().unwrap_or(0));
+        }
+        seen.extend_from_slice(queue.front().unwrap_or_default());
+        assert_eq!(seen, wanted);
+        // What was taken is forgotten before more than as much again is there.
+        assert!(largest < 1000, "{largest}");
+        queue.drop_front();
+        assert!(queue.is_empty() && queue.bytes == 0 && queue.front().is_none());
+        queue.push(b"one");
+        queue.push(b"");
+        queue.drop_front();
+        assert_eq!(queue.front(), Some(&b""[..]));
+    }
+
+    #[test]
+    fn a_slow_peer_gets_everything_in_order() {
+        let (own, mut peer) = UnixStream::pair().expect("a pair");
+        let mut link = Link::accepted_unix(own).expect("a link");
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|at| (at >> 3) as u8).collect();
+        bytes.chunks(700_000).for_each(|part| link.send(part));
+        link.end();
+        assert!(link.wants_writing());
+        let mut seen = Vec::new();
+        let mut chunk = vec![0; 100_000];
+        loop {
+            match peer.read(&mut chunk).expect("read") {
+                0 => break,
+                count => seen.extend_from_slice(&chunk[..count]),
+            }
+            link.write();
+        }
+        assert!(seen == bytes && !link.wants_writing());
+    }
 }

@@ -112,12 +112,11 @@ impl LivePeers {
             let recording = lock(&pool.recording);
             for (id, entry) in recording.in_order() {
                 if !known.contains(&(name.clone(), id)) {
-                    let events = HostAct::encode(&entry.acts);
                     let written = note(
                         &self.journal,
                         name,
                         (id, entry.after),
-                        &events,
+                        &entry.events,
                         &entry.answer,
                     );
                     written.map_err(|error| RecordingError {
@@ -220,18 +219,25 @@ impl Live {
     }
 }
 
-/// Returns the acts that an instance has not been told yet. `None` if it was told other acts.
-fn left_to_tell(all: &[HostAct], told: &[HostAct], any_order: bool) -> Option<Vec<HostAct>> {
+/// Removes the acts that an instance was told already. Returns `false` if it was told other acts.
+fn keep_untold(acts: &mut Vec<HostAct>, told: &[HostAct], any_order: bool) -> bool {
     if !any_order {
-        let rest = all.strip_prefix(told)?;
-        return Some(rest.to_vec());
+        let fits = acts.starts_with(told);
+        acts.drain(..told.len().min(acts.len()));
+        return fits;
     }
-    let mut left = all.to_vec();
-    for act in told {
-        let at = left.iter().position(|other| other == act)?;
-        left.remove(at);
+    told.iter().all(|act| {
+        let at = acts.iter().position(|other| other == act);
+        at.map(|at| acts.remove(at)).is_some()
+    })
+}
+
+/// Returns whether an instance was told only some of these acts.
+fn fits(acts: &[HostAct], told: &[HostAct], any_order: bool) -> bool {
+    match any_order {
+        false => acts.starts_with(told),
+        true => told.is_empty() || keep_untold(&mut acts.to_vec(), told, true),
     }
-    Some(left)
 }
 
 impl Pool {
@@ -252,7 +258,7 @@ impl Pool {
                 setup.max_bytes
             ));
         }
-        let Some(acts) = HostAct::decode(question.events) else {
+        let Some(mut acts) = HostAct::decode(question.events) else {
             return Err("what was sent to it is damaged".to_owned());
         };
         live.asked += 1;
@@ -260,11 +266,10 @@ impl Pool {
         let any_order = setup.any_order;
         let instance = &mut live.instances[at];
         instance.used = live.asked;
-        let left = left_to_tell(&acts, &instance.told, any_order);
-        let Some(left) = left else {
+        if !keep_untold(&mut acts, &instance.told, any_order) {
             return Err("the instance stands elsewhere".to_owned());
-        };
-        left.iter().for_each(|act| instance.tell(act));
+        }
+        acts.into_iter().for_each(|act| instance.tell(act));
         lock(&self.counts).live += 1;
         instance.ask()
     }
@@ -278,7 +283,7 @@ impl Pool {
     ) -> Result<usize, String> {
         let any_order = self.setup.any_order;
         let fits = |instance: &Instance, after: u128, acts: &[HostAct]| {
-            instance.after == after && left_to_tell(acts, &instance.told, any_order).is_some()
+            instance.after == after && fits(acts, &instance.told, any_order)
         };
         let here = live
             .instances
@@ -291,8 +296,8 @@ impl Pool {
         let way = way.ok_or("what led to where it stands is not in its recording")?;
         // The instance at the nearest earlier position, or a fresh one.
         let nearest = way.iter().enumerate().rev().find_map(|(step, entry)| {
-            let mut all = live.instances.iter();
-            let at = all.position(|instance| fits(instance, entry.after, &entry.acts))?;
+            let (mut all, acts) = (live.instances.iter(), entry.acts());
+            let at = all.position(|instance| fits(instance, entry.after, &acts))?;
             Some((at, step))
         });
         let (at, from) = match nearest {
@@ -314,8 +319,10 @@ impl Pool {
         let any_order = self.setup.any_order;
         for (step, entry) in way.iter().enumerate() {
             let instance = &mut live.instances[at];
-            let left = left_to_tell(&entry.acts, &instance.told, any_order).unwrap_or_default();
-            left.iter().for_each(|act| instance.tell(act));
+            let mut left = entry.acts();
+            if keep_untold(&mut left, &instance.told, any_order) {
+                left.into_iter().for_each(|act| instance.tell(act));
+            }
             lock(&self.counts).played += 1;
             if let Err(seen) = instance.expect(&entry.act) {
                 live.instances.remove(at);

@@ -48,17 +48,34 @@ pub struct RecordingEntry {
     pub id: u128,
     /// The position of the peer before the question.
     pub after: u128,
-    /// The acts of hosts since that position.
-    pub acts: Vec<HostAct>,
+    /// The acts of hosts since that position, encoded: they are needed only where a fresh instance
+    /// is brought to a position.
+    pub events: Box<[u8]>,
     /// The answer of the peer.
     pub act: PeerAct,
     /// The encoded answer.
     pub answer: Arc<[u8]>,
 }
 
+impl RecordingEntry {
+    /// Returns the acts of hosts since the position before the question.
+    pub fn acts(&self) -> Vec<HostAct> {
+        HostAct::decode(&self.events).unwrap_or_default()
+    }
+}
+
 /// The file to which recordings of all peers are appended.
 #[derive(Default)]
-pub struct Journal(Mutex<Option<File>>);
+pub struct Journal(Mutex<Option<Appended>>);
+
+/// An open file, and the memory of its last line, which is used again.
+struct Appended {
+    file: File,
+    line: Vec<u8>,
+}
+
+/// Maximum size of a line whose memory is kept.
+const MAX_KEPT: usize = 16 << 20;
 
 impl Journal {
     /// Opens the file, to which all subsequent answers are appended.
@@ -68,40 +85,48 @@ impl Journal {
             file: path,
             message: error.to_string(),
         })?;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        let line = Vec::new();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Appended { file, line });
         Ok(())
     }
 
-    fn write(&self, line: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<()> {
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(file) = file.as_mut() else {
+    fn write(&self, line: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<()> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = open.as_mut() else {
             return Ok(());
         };
+        open.line.clear();
+        line(&mut open.line)?;
         // A single write, so that a line is complete or missing, unless the machine crashes.
-        file.write_all(&line()?)
+        open.file.write_all(&open.line)?;
+        if open.line.capacity() > MAX_KEPT {
+            open.line = Vec::new();
+        }
+        Ok(())
     }
 }
 
 /// Serialises a [`Line`]. Lines can be long, so digits are written directly, without the search for
 /// characters to escape.
-fn text_of(
+fn append_line(
+    text: &mut Vec<u8>,
     peer: &str,
     (id, after): (u128, u128),
     events: &[u8],
     answer: &[u8],
-) -> io::Result<Vec<u8>> {
-    let mut text = Vec::with_capacity(256 + 2 * (events.len() + answer.len()));
+) -> io::Result<()> {
+    text.reserve(256 + 2 * (events.len() + answer.len()));
     text.extend_from_slice(b"{\"peer\":");
-    serde_json::to_writer(&mut text, peer)?;
+    serde_json::to_writer(&mut *text, peer)?;
     write!(
         text,
         ",\"id\":\"{id:032x}\",\"after\":\"{after:032x}\",\"events\":\""
     )?;
-    hex::append(events, &mut text);
+    hex::append(events, text);
     text.extend_from_slice(b"\",\"answer\":\"");
-    hex::append(answer, &mut text);
+    hex::append(answer, text);
     text.extend_from_slice(b"\"}\n");
-    Ok(text)
+    Ok(())
 }
 
 /// Opens the file for appending, and removes the torn line that a killed run left at its end.
@@ -145,7 +170,7 @@ impl Recording {
         if self.entries.contains_key(&id) {
             return false;
         }
-        let (Some(acts), Some(act)) = (HostAct::decode(events), PeerAct::decode(answer)) else {
+        let Some(act) = PeerAct::decode(answer).filter(|_| HostAct::is_encoded(events)) else {
             return false;
         };
         self.bytes += (events.len() + answer.len()) as u64;
@@ -154,7 +179,7 @@ impl Recording {
         let entry = RecordingEntry {
             id,
             after,
-            acts,
+            events: events.into(),
             act,
             answer,
         };
@@ -192,7 +217,7 @@ pub fn note(
     events: &[u8],
     answer: &[u8],
 ) -> io::Result<()> {
-    journal.write(|| text_of(peer, places, events, answer))
+    journal.write(|text| append_line(text, peer, places, events, answer))
 }
 
 /// Reads the recordings of a run; a run without live peers has none. The last line may be torn.
@@ -254,7 +279,7 @@ mod tests {
     fn a_recording_leads_from_its_start_to_where_a_peer_stands() {
         let mut recording = Recording::default();
         let acts = [HostAct::Open(0)];
-        let id = question_id(0, &acts, 0, false);
+        let id = question_id(0, &HostAct::encode(&acts), 0);
         let answer: Arc<[u8]> = PeerAct::Accept(0).encode().into();
         assert!(recording.add(id, 0, &HostAct::encode(&acts), &answer));
         assert!(!recording.add(id, 0, &HostAct::encode(&acts), &answer));

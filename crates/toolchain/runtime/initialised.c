@@ -52,7 +52,11 @@ static void say(const char *text) {
 
 __attribute__((noreturn)) static void report(word place) {
   system_call(OWN_REPORT, (long)"uninitialised", 0, (long)place, 0, 0, 0);
-  say("everett: uninitialised: the program decides on what was never written\n");
+  // The debug information of the program has the line of this address.
+  char digits[] = "0x0000000000000000\n";
+  for (int at = 17; at > 1; at--, place >>= 4) digits[at] = "0123456789abcdef"[place & 15];
+  say("everett: stopped: uninitialised: the program decides on what was never written, before ");
+  say(digits);
   abort_process();
 }
 

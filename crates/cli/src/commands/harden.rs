@@ -5,7 +5,8 @@ use everett::counted;
 use everett_harden::select::{Aim, Method};
 use everett_harden::{
     ActivateSpec, EstimateSpec, HardFile, HardenSpec, InstrumentSpec, SelectSpec, SurveySpec,
-    activate, choose, divide, estimate, hard_path, harden, harden_folder, instrument, survey,
+    activate, choose, divide, estimate, hard_path, harden, harden_folder, initialised, instrument,
+    survey,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,9 @@ enum HardenCommand {
     Select(SelectArgs),
     /// Step 5: builds the program with the selected checks. Writes PROG.hard and PROG.hard.json.
     Activate(ActivateArgs),
+    /// Builds PROG.msan, which stops at decisions on uninitialised memory. It is a build of its own,
+    /// for tests: it shares no memory layout with PROG.hard.
+    Initialised(ProgramArgs),
     /// Counts how popular the configurations of an API are in source trees, for --popularity.
     Survey(SurveyArgs),
 }
@@ -297,6 +301,13 @@ impl HardenCommand {
                 let made = activate(&spec, &notice)?;
                 print_hard(&made, &spec.program, spec.output.as_deref());
                 return Ok(code_of(&made));
+            }
+            HardenCommand::Initialised(args) => {
+                let made = initialised(&args.program, &notice)?;
+                print(&format!(
+                    "{}: stops at decisions on uninitialised memory; for tests, not for production",
+                    made.display()
+                ));
             }
             HardenCommand::Survey(args) => run_survey(args)?,
         }

@@ -212,6 +212,48 @@ fn vulnerabilities_in_rare_code_are_stopped() {
     }
 }
 
+/// Uninitialised memory needs a shadow of its own, and so another build.
+#[test]
+fn decisions_on_uninitialised_memory_stop_a_build_of_their_own() {
+    const PROGRAM: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *work(void *argument) {
+  int *block = malloc(4 * sizeof *block);
+  block[0] = *(int *)argument;
+  int other = *(volatile int *)argument > 1 ? 1 : 0;
+  if (block[other]) puts("more");
+  free(block);
+  return 0;
+}
+int main(int argc, char **argv) {
+  pthread_t thread;
+  pthread_create(&thread, 0, work, &argc);
+  pthread_join(thread, 0);
+  puts("done");
+  return 0;
+}
+"#;
+    let folder = folder("harden-initialised");
+    build(&folder, "program", PROGRAM, &["-O1", "-g", "-pthread"]);
+    expect(
+        everett(&folder).args(["harden", "initialised", "program"]),
+        0,
+    );
+    let right = run(&folder, "program.msan", "");
+    assert_eq!((right.status.code(), &*right.stdout), (Some(0), &b"more\ndone\n"[..]));
+    let wrong = Command::new(folder.join("program.msan"))
+        .arg("one")
+        .output()
+        .expect("it starts");
+    assert_eq!(wrong.status.signal(), Some(SIGABRT), "{wrong:?}");
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(said.contains("stopped: uninitialised") && said.contains("0x"), "{said}");
+    let nothing = expect(everett(&folder).args(["harden", "initialised", "nosuch"]), 2);
+    assert!(crate::common::text(&nothing).contains("nosuch.bc: there is no such file"));
+}
+
 /// Allocates and frees from two threads, and prints how much memory that took.
 const CHURN: &str = include_str!("../../../../tests/harden/churn.c");
 
@@ -226,7 +268,7 @@ fn the_heap_keeps_bounded_memory() {
         .trim()
         .parse()
         .expect("a number");
-    // A million blocks of half a kibibyte are 500 MiB; 64 live ones and the quarantine are at most
+    // Ten million blocks of half a kibibyte are 5 GiB; 64 live ones and the quarantine are at most
     // 50 MiB.
     assert!(kib < 128 << 10, "{kib} KiB");
 }
@@ -354,6 +396,14 @@ fn requests_decide_which_version_runs() {
         expect(everett(&folder).args(entry), 0);
     };
     dynamic("requests");
+    let made = read_json(&folder.join("requests.hard.json"));
+    let paths = made["paths"].as_array().unwrap();
+    let entry = paths.iter().find(|path| path["function"] == "handle");
+    assert!(entry.is_some_and(|entry| entry["is_entry"] == true), "{paths:?}");
+    let on_request: u64 = paths.iter().filter_map(|path| path["on_request"].as_u64()).sum();
+    let atoms = made["atoms"].as_array().unwrap();
+    let left_out = atoms.iter().filter(|atom| atom["kept"] == false).count() as u64;
+    assert!(on_request > 0 && on_request <= left_out, "{on_request} of {left_out}");
     let with_budget = |program: &str, budget: &str, input: &str| {
         let shell = format!("EVERETT_BUDGET={budget} exec ./{program}");
         let mut command = Command::new("sh");

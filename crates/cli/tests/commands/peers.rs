@@ -2,7 +2,7 @@
 
 use crate::common::{check_weights, count, everett, expect, files, folder, summary, text};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ fn programs() -> &'static Path {
     BUILT.get_or_init(|| {
         let folder = folder("peers_programs");
         let example = root().join("examples/live-peer/order.c");
-        let sources = ["answerer", "talk", "threads", "web"]
+        let sources = ["answerer", "clerks", "store", "talk", "threads", "web"]
             .map(|name| root().join(format!("tests/peers/{name}.c")));
         for source in sources.into_iter().chain([example]) {
             let name = source.file_stem().expect("a name").to_owned();
             let mut command = everett(&folder);
-            command.args(["cc", "-g", "-O1", "-Wall", "-I"]);
+            command.args(["cc", "-g", "-O1", "-Wall", "-pthread", "-I"]);
             command.arg(root().join("include")).arg("-o").arg(name);
             expect(command.arg(source), 0);
         }
@@ -267,6 +267,59 @@ fn a_logger_takes_lines_in_any_order() {
             "{order}: {summary:#}"
         );
     }
+}
+
+/// Returns how often the guest ended in each way, over all worlds.
+fn guest_ends(out: &Path) -> BTreeMap<String, usize> {
+    let mut all = BTreeMap::new();
+    for (name, bytes) in files(&out.join("tests")) {
+        if name.ends_with(".world") {
+            let world: Value = serde_json::from_slice(&bytes).expect("a world");
+            *all.entry(world["hosts"]["guest"]["end"].to_string())
+                .or_default() += 1;
+        }
+    }
+    all
+}
+
+/// Explores a client of the server `store`, live and as a host: it ends in the same ways as often.
+/// Returns the summary and the folder of the live run.
+fn live_and_as_host(name: &str, guest: &str) -> (Value, PathBuf) {
+    let guest = format!("[host.guest]\nprogram = \"./clerks\"\nstart = \"10ms\"\n{guest}\n");
+    let live = format!(
+        "{guest}[peer.store]\ncommand = [\"./store\", \"{{port}}\"]\nlisten = \"127.0.0.1:0\"\n\
+         address = \"10.0.0.9\"\nport = 7\nfresh = \"connection\"\ninstances = 1\npatience = \"3s\"\n"
+    );
+    let host = format!("{guest}[host.store]\nprogram = \"./store\"\naddress = \"10.0.0.9\"\n");
+    let folders = [("live", live), ("host", host)].map(|(kind, scenario)| {
+        let folder = world(&format!("{name}_{kind}"), &scenario);
+        (explored(&folder, &["--no-confirm"], 0), folder.join("out"))
+    });
+    let [(live, live_out), (host, host_out)] = folders;
+    assert_eq!(live["complete"], true, "{live:#}");
+    assert_eq!(host["complete"], true, "{host:#}");
+    assert_eq!(live["worlds"], host["worlds"]);
+    assert_eq!(guest_ends(&live_out), guest_ends(&host_out));
+    (live, live_out)
+}
+
+#[test]
+fn a_thousand_paths_over_one_live_server_end_as_with_the_server_as_a_host() {
+    let (live, _) = live_and_as_host("steps", "args = [\"steps\"]");
+    assert_eq!(count(&live, "/worlds"), 1024);
+    assert!(peer(&live, "live") >= 1024, "{live:#}");
+}
+
+#[test]
+fn schedules_and_failing_calls_find_the_same_live_and_as_a_host() {
+    let guest = "args = [\"race\"]\nscheduler = \"bounded:1\"\npreempt = \"syscalls\"";
+    let (live, out) = live_and_as_host("race", guest);
+    assert!(count(&live, "/worlds") > 1, "{live:#}");
+    let ends = guest_ends(&out);
+    // Both clerks have taken 60 of 100.
+    assert!(ends.keys().any(|end| end.contains("120")), "{ends:?}");
+    let guest = "args = [\"race\"]\nfaults = 1";
+    live_and_as_host("race_faults", guest);
 }
 
 #[test]

@@ -44,6 +44,9 @@ pub enum PeerAct {
     Reset(ConnectionId),
 }
 
+/// Size of an entry's tag, connection and number of bytes.
+const HEAD: usize = 9;
+
 /// Encodes an entry: its tag, connection and bytes.
 fn put(out: &mut Vec<u8>, tag: u8, connection: ConnectionId, bytes: &[u8]) {
     out.push(tag);
@@ -54,7 +57,7 @@ fn put(out: &mut Vec<u8>, tag: u8, connection: ConnectionId, bytes: &[u8]) {
 
 /// Decodes the next entry: its tag, connection and bytes, and the remaining input.
 fn take(from: &[u8]) -> Option<(u8, ConnectionId, &[u8], &[u8])> {
-    let (head, rest) = from.split_at_checked(9)?;
+    let (head, rest) = from.split_at_checked(HEAD)?;
     let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
     let (bytes, rest) = rest.split_at_checked(number(5)? as usize)?;
     Some((head[0], number(1)?, bytes, rest))
@@ -86,9 +89,25 @@ impl HostAct {
 
     /// Encodes several acts.
     pub fn encode(acts: &[HostAct]) -> Vec<u8> {
-        let mut out = Vec::new();
+        let sent = |act: &HostAct| match act {
+            HostAct::Send(_, bytes) => bytes.len(),
+            _ => 0,
+        };
+        let size = acts.iter().map(|act| sent(act) + HEAD).sum();
+        let mut out = Vec::with_capacity(size);
         acts.iter().for_each(|act| act.encode_to(&mut out));
         out
+    }
+
+    /// Returns whether the bytes are encoded acts.
+    pub fn is_encoded(mut from: &[u8]) -> bool {
+        while !from.is_empty() {
+            match take(from) {
+                Some((0..=5, _, _, rest)) => from = rest,
+                _ => return false,
+            }
+        }
+        true
     }
 
     /// Decodes acts; `None` if the bytes are damaged.
@@ -160,12 +179,15 @@ impl PeerAct {
 }
 
 /// Returns the digest that identifies a question: what hosts did after the answer at `after`, and
-/// how often the peer was silent since. With `any_order`, all orders of the acts are one question.
-pub fn question_id(after: u128, acts: &[HostAct], silences: u32, any_order: bool) -> u128 {
+/// how often the peer was silent since.
+pub fn question_id(after: u128, events: &[u8], silences: u32) -> u128 {
     let digest = Digest128::new().then_u128(after).then_u64(silences.into());
-    if !any_order {
-        return digest.then_bytes(&HostAct::encode(acts)).finish();
-    }
+    digest.then_bytes(events).finish()
+}
+
+/// Returns the digest that identifies a question where the order of acts does not matter.
+pub fn question_id_in_any_order(after: u128, acts: &[HostAct], silences: u32) -> u128 {
+    let digest = Digest128::new().then_u128(after).then_u64(silences.into());
     let sum = acts.iter().fold(0u128, |sum, act| {
         let one = HostAct::encode(std::slice::from_ref(act));
         sum.wrapping_add(Digest128::new().then_bytes(&one).finish())
@@ -197,7 +219,13 @@ mod tests {
         ];
         let encoded = HostAct::encode(&acts);
         assert_eq!(HostAct::decode(&encoded).as_deref(), Some(&acts[..]));
-        assert_eq!(HostAct::decode(&encoded[..encoded.len() - 1]), None);
+        assert!(HostAct::is_encoded(&encoded));
+        let mut unknown = encoded.clone();
+        unknown[0] = 6;
+        for damaged in [&encoded[..encoded.len() - 1], &unknown] {
+            assert_eq!(HostAct::decode(damaged), None);
+            assert!(!HostAct::is_encoded(damaged));
+        }
         for act in [
             PeerAct::Silence,
             PeerAct::Taken,
@@ -222,10 +250,11 @@ mod tests {
             HostAct::Send(0, b"b".to_vec()),
         );
         let orders = [[one.clone(), two.clone()], [two, one]];
-        let id = |at: usize, any| question_id(5, &orders[at], 0, any);
-        assert_ne!(id(0, false), id(1, false));
-        assert_eq!(id(0, true), id(1, true));
-        assert_ne!(question_id(6, &orders[0], 0, true), id(0, true));
-        assert_ne!(question_id(5, &orders[0], 1, true), id(0, true));
+        let id = |at: usize| question_id(5, &HostAct::encode(&orders[at]), 0);
+        assert_ne!(id(0), id(1));
+        let any = |at: usize| question_id_in_any_order(5, &orders[at], 0);
+        assert_eq!(any(0), any(1));
+        assert_ne!(question_id_in_any_order(6, &orders[0], 0), any(0));
+        assert_ne!(question_id_in_any_order(5, &orders[0], 1), any(0));
     }
 }

@@ -17,6 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use connection::{Connection, Stage};
+use events::question_id_in_any_order;
 pub use events::{ConnectionId, HostAct, PeerAct, position_after, question_id};
 
 /// Number of bytes that hosts may send before the peer is asked at once whether it takes them.
@@ -371,12 +372,15 @@ impl Peer {
             Ok(acts) => acts,
             Err(message) => return Ok(Err(message)),
         };
-        let any_order = self.config.any_order;
+        let events = HostAct::encode(&acts);
         let question = OutsideQuestion {
             peer: &self.config.name,
-            id: question_id(track.after, &acts, track.silences, any_order),
+            id: match self.config.any_order {
+                true => question_id_in_any_order(track.after, &acts, track.silences),
+                false => question_id(track.after, &events, track.silences),
+            },
             after: track.after,
-            events: &HostAct::encode(&acts),
+            events: &events,
         };
         let answer = match oracle.outside(&question)? {
             Ok(answer) => answer,
@@ -608,6 +612,10 @@ fn concretise(
             }
             PendingAct::Send(number, buffer) => (*number, buffer),
         };
+        if joins && buffer.is_concrete() {
+            join(&mut concrete, number, buffer.bytes());
+            continue;
+        }
         let mut bytes = buffer.bytes().to_vec();
         let symbolic: Vec<usize> = buffer.symbolic_bytes().map(|(at, ..)| at).collect();
         for at in symbolic {

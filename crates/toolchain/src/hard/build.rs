@@ -133,6 +133,21 @@ impl Instrumented {
     }
 }
 
+/// Returns the symbols of the functions that have two versions if these checks are always kept.
+pub fn doubled(
+    instrumented: &Instrumented,
+    kept: &[bool],
+    dynamic: &Dynamic,
+) -> BTreeSet<String> {
+    let choice = Choice::Versions(kept, dynamic);
+    let Instrumented {
+        module,
+        extra,
+        atoms,
+    } = instrumented;
+    rewrite::doubled(module, extra, atoms, choice)
+}
+
 /// Builds the program with the chosen checks.
 pub fn activate(
     instrumented: &Instrumented,
@@ -208,6 +223,9 @@ fn link_arguments(sysroot: &Sysroot, bitcode: &Path, runtime: &Runtime) -> Vec<O
         "-static",
         "--eh-frame-hdr",
         "--gc-sections",
+        // A program finds the entries of its own sections by the symbols at both ends.
+        "-z",
+        "nostart-stop-gc",
         "-z",
         "stack-size=8388608",
         "-e",

@@ -17,7 +17,7 @@ mod versions;
 
 pub use atoms::{Atom, Kind};
 pub use build::{
-    Activation, Instrumentation, Instrumented, activate, instrument, open_instrumented,
+    Activation, Instrumentation, Instrumented, activate, doubled, instrument, open_instrumented,
 };
 pub use debug::DebugLocation;
 pub use rewrite::{Dynamic, counters_size};

@@ -33,14 +33,8 @@ pub struct Dynamic {
 
 /// Returns the module with the chosen atoms.
 pub fn rewrite(module: &str, extra: &Extra, atoms: &[Atom], choice: Choice<'_>) -> String {
-    let mut writer = Writer {
-        text: String::with_capacity(module.len() + module.len() / 8),
-        atoms,
-        choice,
-        sites: Vec::new(),
-        site_of: vec![None; atoms.len()],
-        next: 0,
-    };
+    let mut writer = Writer::new(atoms, choice);
+    writer.text.reserve(module.len() + module.len() / 8);
     let parts = parts(module);
     let two = writer.with_two_versions(module, &parts, extra);
     for part in &parts {
@@ -55,6 +49,18 @@ pub fn rewrite(module: &str, extra: &Extra, atoms: &[Atom], choice: Choice<'_>) 
     debug_assert_eq!(writer.next, atoms.len());
     writer.tables();
     writer.text
+}
+
+/// Returns the functions that [`rewrite`] writes in two versions.
+pub fn doubled(
+    module: &str,
+    extra: &Extra,
+    atoms: &[Atom],
+    choice: Choice<'_>,
+) -> BTreeSet<String> {
+    let writer = Writer::new(atoms, choice);
+    let two = writer.with_two_versions(module, &parts(module), extra);
+    two.into_iter().map(str::to_owned).collect()
 }
 
 /// A line of a function with an atom.
@@ -72,7 +78,18 @@ struct Writer<'c> {
     next: usize,
 }
 
-impl Writer<'_> {
+impl<'c> Writer<'c> {
+    fn new(atoms: &'c [Atom], choice: Choice<'c>) -> Writer<'c> {
+        Writer {
+            text: String::new(),
+            atoms,
+            choice,
+            sites: Vec::new(),
+            site_of: vec![None; atoms.len()],
+            next: 0,
+        }
+    }
+
     fn push(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
