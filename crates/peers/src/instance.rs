@@ -86,9 +86,10 @@ pub struct Instance {
     pub after: u128,
     /// Acts that the instance was told since then.
     pub told: Vec<HostAct>,
-    /// The connection on which a host acted last, and what had arrived on it before, until the peer
-    /// has reacted or was silent.
-    awaited: Option<(ConnectionId, u64)>,
+    /// The connection on which a host acted last, until the peer has reacted or was silent.
+    awaited: Option<ConnectionId>,
+    /// Whether anything arrived since then.
+    has_reacted: bool,
     /// The counter value when the instance was last asked.
     pub used: u64,
 }
@@ -112,6 +113,7 @@ impl Instance {
             after: 0,
             told: Vec::new(),
             awaited: None,
+            has_reacted: false,
             used: 0,
         }
     }
@@ -130,17 +132,16 @@ impl Instance {
     }
 
     /// Waits until the peer reacts to the last act, if that was on another connection. Bytes on
-    /// several connections arrive in no defined order, but a peer may depend on it. Answers in
-    /// between do not matter: they may be those to earlier acts.
+    /// several connections arrive in no defined order, but a peer may depend on it. Whether earlier
+    /// answers were reported does not matter: what arrives later counts, on any connection.
     fn let_react(&mut self, next: ConnectionId) {
-        let Some((last, before)) = self.awaited.filter(|(last, _)| *last != next) else {
+        let Some(last) = self.awaited.filter(|last| *last != next) else {
             return;
         };
         let until = Instant::now() + self.setup.patience;
         loop {
             self.move_bytes();
-            let mut link = self.link(last);
-            let reacts = link.as_mut().is_none_or(|link| link.arrivals() > before);
+            let reacts = self.has_reacted || self.link(last).is_none();
             if reacts || Instant::now() >= until || !self.wait(until) {
                 self.awaited = None;
                 return;
@@ -151,8 +152,11 @@ impl Instance {
     /// Notes that the peer may react to what is sent on a connection now.
     fn await_reaction(&mut self, connection: ConnectionId) {
         self.move_bytes();
-        let arrivals = self.link(connection).map(|link| link.arrivals());
-        self.awaited = arrivals.map(|arrivals| (connection, arrivals));
+        self.has_reacted = false;
+        // One that has ended already has nothing more to say there.
+        let link = self.link(connection);
+        let can_react = link.is_some_and(|link| !link.has_ended());
+        self.awaited = can_react.then_some(connection);
     }
 
     /// Tells the instance an act of a host.
@@ -235,11 +239,13 @@ impl Instance {
         for link in self.links.iter_mut().flatten() {
             link.write();
             link.read(&mut self.chunk);
+            self.has_reacted |= link.take_arrivals() > 0;
         }
         while let Some(listener) = &self.listener {
             match listener.accept(&mut self.links) {
-                Ok(None) => {}
+                Ok(None) => self.has_reacted = true,
                 Ok(Some(link)) => {
+                    self.has_reacted = true;
                     let connection = self.links.len() as ConnectionId;
                     self.links.push(Some(link));
                     self.unanswered.push_back(PeerAct::Open(connection));

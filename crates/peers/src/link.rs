@@ -107,7 +107,7 @@ pub struct Link {
     over: Option<Came>,
     /// Whether that end was reported.
     has_told_end: bool,
-    /// Number of times that something arrived.
+    /// Number of times that something arrived and was not counted yet.
     arrivals: u64,
 }
 
@@ -330,9 +330,14 @@ impl Link {
         }
     }
 
-    /// Returns the number of times that something arrived: data or the end.
-    pub fn arrivals(&self) -> u64 {
-        self.arrivals
+    /// Returns how often something arrived since this was asked last: data or the end.
+    pub fn take_arrivals(&mut self) -> u64 {
+        std::mem::take(&mut self.arrivals)
+    }
+
+    /// Returns whether the peer's stream has ended; data before its end may be left.
+    pub fn has_ended(&self) -> bool {
+        self.over.is_some()
     }
 
     /// Returns whether the peer's stream has ended, and all data before it was taken.

@@ -256,6 +256,28 @@ LEAVING(longjmp)
 LEAVING(_longjmp)
 LEAVING(siglongjmp)
 
+// An exception leaves frames, too: those that have nothing to clean up are left unseen. Where the program throws, the
+// instrumentation calls the function above; here are exceptions that libraries throw. Neither registers nor the stack
+// change, so that unwinding begins at the caller. The reference is weak, because C programs have no unwinder.
+#define THROWING(name)                                  \
+  __asm__(".section .text.__wrap_" #name ",\"ax\",@progbits\n" \
+          ".weak __real_" #name "\n"                    \
+          ".globl __wrap_" #name "\n"                   \
+          ".type __wrap_" #name ", @function\n"         \
+          "__wrap_" #name ":\n"                         \
+          "  push %rdi\n"                               \
+          "  push %rsi\n"                               \
+          "  push %rdx\n"                               \
+          "  call __asan_handle_no_return\n"            \
+          "  pop %rdx\n"                                \
+          "  pop %rsi\n"                                \
+          "  pop %rdi\n"                                \
+          "  jmp __real_" #name "\n"                    \
+          ".text\n");
+THROWING(_Unwind_RaiseException)
+THROWING(_Unwind_Resume_or_Rethrow)
+THROWING(_Unwind_ForcedUnwind)
+
 // New memory may have been a thread's stack that was left in the middle.
 #define MAPPING(name)                                                                                         \
   void *__real_##name(void *start, size_t size, int protection, int flags, int file, long offset);            \

@@ -51,7 +51,16 @@ const FRAMES: [&str; 8] = [
 ];
 
 /// Functions of the C library that the runtime must intercept.
-const WRAPPED: [&str; 5] = ["longjmp", "_longjmp", "siglongjmp", "mmap", "__mmap"];
+const WRAPPED: [&str; 8] = [
+    "longjmp",
+    "_longjmp",
+    "siglongjmp",
+    "mmap",
+    "__mmap",
+    "_Unwind_RaiseException",
+    "_Unwind_Resume_or_Rethrow",
+    "_Unwind_ForcedUnwind",
+];
 
 /// Instrumentation in addition to memory accesses.
 #[derive(Clone, Debug, Default)]
