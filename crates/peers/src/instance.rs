@@ -381,8 +381,24 @@ impl Instance {
                 return Err(other);
             }
             if is_late || !self.wait(until.min(Instant::now() + POLL_INTERVAL)) {
-                return Err("says nothing".to_owned());
+                return Err(self.instead_of(act));
             }
+        }
+    }
+
+    /// Describes what has arrived where a recorded act was expected and did not come in time.
+    fn instead_of(&mut self, act: &PeerAct) -> String {
+        let seen = match act {
+            PeerAct::Send(connection, wanted) => self.link(*connection).map(|link| {
+                let pairs = link.kept().iter().zip(wanted);
+                let common = pairs.take_while(|(one, other)| one == other).count();
+                (link.kept().to_vec(), wanted.clone(), common)
+            }),
+            _ => None,
+        };
+        match seen {
+            Some((kept, wanted, common)) if !kept.is_empty() => difference(&wanted, &kept, common),
+            _ => "says nothing".to_owned(),
         }
     }
 
