@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
+use crate::compare::{Comparison, compare};
 use crate::link::{CHUNK, Came, Link};
 use crate::process::Process;
 use crate::setup::{LiveSetup, Where};
@@ -388,17 +389,17 @@ impl Instance {
 
     /// Describes what has arrived where a recorded act was expected and did not come in time.
     fn instead_of(&mut self, act: &PeerAct) -> String {
-        let seen = match act {
-            PeerAct::Send(connection, wanted) => self.link(*connection).map(|link| {
+        let nothing = "says nothing".to_owned();
+        let PeerAct::Send(connection, wanted) = act else {
+            return nothing;
+        };
+        match self.link(*connection) {
+            Some(link) if !link.kept().is_empty() => {
                 let pairs = link.kept().iter().zip(wanted);
                 let common = pairs.take_while(|(one, other)| one == other).count();
-                (link.kept().to_vec(), wanted.clone(), common)
-            }),
-            _ => None,
-        };
-        match seen {
-            Some((kept, wanted, common)) if !kept.is_empty() => difference(&wanted, &kept, common),
-            _ => "says nothing".to_owned(),
+                difference(wanted, link.kept(), common)
+            }
+            _ => nothing,
         }
     }
 
@@ -407,39 +408,18 @@ impl Instance {
         let Some(link) = self.link(connection) else {
             return Seen::Other("has closed the connection".to_owned());
         };
-        let kept = link.kept();
-        let common = kept
-            .iter()
-            .zip(wanted)
-            .take_while(|(one, other)| one == other);
-        let common = common.count();
-        let is_whole = link.is_stream() || kept.len() == wanted.len();
-        if common == wanted.len() && is_whole {
-            link.take_bytes(common);
-            return Seen::Same;
-        }
-        let is_short = common == kept.len() && (link.is_stream() || kept.is_empty());
-        if setup.varies.is_empty() {
-            if !is_short {
-                return Seen::Other(difference(wanted, kept, common));
+        let at = match compare(wanted, link.kept(), &setup.varies, link.is_stream()) {
+            Comparison::Same(count) => {
+                link.take_bytes(count);
+                return Seen::Same;
             }
-        } else if !kept.is_empty() && setup.invariable(kept) == setup.invariable(wanted) {
-            let count = kept.len();
-            link.take_bytes(count);
-            return Seen::Same;
-        }
-        match link.ended() || is_over(link, &setup, wanted) {
-            true => Seen::Other(difference(wanted, link.kept(), common)),
-            false => Seen::NotYet,
-        }
+            // Nothing more arrives after the end, or as long as nothing is taken.
+            Comparison::NotYet if !link.has_ended() && link.has_room() => return Seen::NotYet,
+            Comparison::NotYet => link.kept().len(),
+            Comparison::Other(at) => at,
+        };
+        Seen::Other(difference(wanted, link.kept(), at))
     }
-}
-
-/// Returns whether the bytes cannot match any more, if parts of them may differ: nothing more is
-/// read, and the rest is not equal.
-fn is_over(link: &Link, setup: &LiveSetup, wanted: &[u8]) -> bool {
-    let (kept, wanted) = (setup.invariable(link.kept()), setup.invariable(wanted));
-    !setup.varies.is_empty() && !link.wants_reading() && kept != wanted
 }
 
 /// The interval between two checks of an instance.

@@ -13,6 +13,7 @@
 #![deny(missing_docs)]
 #![deny(unsafe_code)]
 
+mod compare;
 mod instance;
 mod link;
 mod pool;

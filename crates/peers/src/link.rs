@@ -81,7 +81,10 @@ impl Queue {
     fn take(&mut self, count: usize) {
         self.start += count;
         self.bytes -= count;
-        let is_over = self.pieces.front().is_some_and(|piece| piece.len() <= self.start);
+        let is_over = self
+            .pieces
+            .front()
+            .is_some_and(|piece| piece.len() <= self.start);
         if is_over {
             self.drop_front();
         }

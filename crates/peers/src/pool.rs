@@ -327,8 +327,9 @@ impl Pool {
             if let Err(seen) = instance.expect(&entry.act) {
                 live.instances.remove(at);
                 let before = length - way.len() + step;
+                let answers = if before == 1 { "answer" } else { "answers" };
                 let message = format!(
-                    "it is not deterministic: after the same {before} answers it {seen}; before, it {}. Say what may \
+                    "it is not deterministic: after the same {before} {answers} it {seen}; before, it {}. Say what may \
                      differ (varies = [\"REGEX\"]), or that the order does not matter (order = \"any\")",
                     entry.act.describe()
                 );

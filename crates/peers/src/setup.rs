@@ -75,15 +75,6 @@ impl LiveSetup {
         const LEAST: Duration = Duration::from_secs(10);
         self.patience.saturating_mul(20).max(LEAST)
     }
-
-    /// Replaces all parts of bytes that may differ by a placeholder.
-    pub(crate) fn invariable(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut text = bytes.to_vec();
-        for pattern in &self.varies {
-            text = pattern.replace_all(&text, &b"\x00*\x00"[..]).into_owned();
-        }
-        text
-    }
 }
 
 /// Compiles the regular expression for parts that may differ.
