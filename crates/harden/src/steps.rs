@@ -97,6 +97,8 @@ pub type Notify<'n> = &'n dyn Fn(&str);
 
 /// Maximum number of further selections if the overhead of the build is larger than expected.
 const TRIES: u32 = 4;
+/// The part of a budget that checks get in any case.
+const LEAST_PART: f64 = 0.01;
 /// Maximum number of functions that are listed for exploration.
 const TARGETS: usize = 20;
 
@@ -362,7 +364,8 @@ fn choose_from(
         .collect();
     let residual = estimates.residual_overhead.max(0.0);
     let aim = match spec.aim {
-        Aim::Budget(budget) => Aim::Budget((budget - residual).max(0.0)),
+        // Also if the runtime alone takes the budget, what costs next to nothing is kept.
+        Aim::Budget(budget) => Aim::Budget((budget - residual).max(budget * LEAST_PART)),
         goal => goal,
     };
     let all: f64 = items.iter().map(|item| item.benefit).sum();
@@ -653,7 +656,10 @@ pub fn harden(spec: &HardenSpec, notify: Notify<'_>) -> Result<HardFile> {
         let made = build.activate(&selection, notify)?;
         tries += 1;
         let elastic = selection.expected_overhead - estimates.residual_overhead.max(0.0);
-        if made.is_within_budget || tries == TRIES || elastic <= 0.0 {
+        let is_lost = selection
+            .budget
+            .is_some_and(|budget| estimates.residual_overhead >= budget);
+        if made.is_within_budget || tries == TRIES || elastic <= 0.0 || is_lost {
             return Ok(made);
         }
         let seen = made.overhead_selected - estimates.residual_overhead.max(0.0);
@@ -699,7 +705,14 @@ mod tests {
         let found = path_atoms(&atoms, &names(&["f", "g"]), &names(&["f"]));
         let seen: Vec<_> = found
             .iter()
-            .map(|path| (path.function.as_str(), path.is_entry, path.always, path.on_request))
+            .map(|path| {
+                (
+                    path.function.as_str(),
+                    path.is_entry,
+                    path.always,
+                    path.on_request,
+                )
+            })
             .collect();
         assert_eq!(seen, [("g", false, 0, 1), ("f", true, 1, 1)]);
         assert!((found[0].cost - 0.3).abs() < 1e-9 && (found[1].benefit - 1.0).abs() < 1e-9);

@@ -122,6 +122,8 @@ pub struct Extra {
     pub logs: BTreeSet<String>,
     /// Functions whose frames can get red zones.
     pub frames: BTreeSet<String>,
+    /// Functions of the program that have the name of one of [`CALLS`].
+    pub own: BTreeSet<String>,
 }
 
 /// Functions of the C library that have a checked form: name, result, parameters.
@@ -181,6 +183,16 @@ pub fn parts(module: &str) -> Vec<Part<'_>> {
         }));
     }
     parts
+}
+
+/// Returns the functions of the program that have the name of one of [`CALLS`].
+pub fn own_calls(module: &str) -> BTreeSet<String> {
+    let heads = module.lines().filter(|line| line.starts_with("define "));
+    let names = heads.filter_map(text::head).map(|head| head.name);
+    names
+        .filter(|name| CALLS.iter().any(|(call, _, _)| call == name))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns the attribute groups of functions that have checks.
@@ -289,7 +301,8 @@ impl<'t> Function<'t> {
         if extra.logs.contains(call.callee) && self.is_unused(call.result) {
             return Some((Kind::Log, Mark::Log));
         }
-        let is_checked = CALLS.iter().any(|(name, _, _)| *name == call.callee);
+        let is_checked = CALLS.iter().any(|(name, _, _)| *name == call.callee)
+            && !extra.own.contains(call.callee);
         is_checked.then_some((Kind::Call, Mark::Call))
     }
 
@@ -417,6 +430,7 @@ attributes #0 = { nounwind sanitize_address }
         let extra = Extra {
             logs: ["note".to_owned()].into(),
             frames: ["f".to_owned()].into(),
+            own: own_calls(MODULE),
         };
         let found = atoms(MODULE, &extra);
         let shown: Vec<(Kind, u32, u32)> = found
@@ -435,5 +449,24 @@ attributes #0 = { nounwind sanitize_address }
         );
         assert_eq!(found[1].detail, "4");
         assert_eq!(found[2].place.file, "/src/a.c");
+    }
+
+    /// A program may define a function with the name of one of the C library: with other parameters,
+    /// and to do something else.
+    #[test]
+    fn functions_of_the_program_are_not_those_of_the_library() {
+        let own = "define internal i64 @strlen(ptr %0) {\n  ret i64 0\n}\n";
+        let module = format!("{own}{MODULE}");
+        let extra = Extra {
+            own: own_calls(&module),
+            ..Extra::default()
+        };
+        assert_eq!(extra.own, ["strlen".to_owned()].into());
+        let found = atoms(&module, &extra);
+        assert!(
+            found.iter().all(|atom| atom.kind != Kind::Call),
+            "{found:?}"
+        );
+        assert!(own_calls(MODULE).is_empty());
     }
 }

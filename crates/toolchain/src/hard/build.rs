@@ -114,6 +114,7 @@ pub fn instrument(
     let extra = Extra {
         logs: options.logs.iter().cloned().collect(),
         frames: functions_with_frames(&tools.text_of(&frames)?),
+        ..Extra::default()
     };
     let path = folder.join(MODULE);
     fs::write(&path, &module).context("write", &path)?;
@@ -132,7 +133,8 @@ pub fn open_instrumented(folder: &Path) -> Result<Instrumented, ToolchainError> 
 }
 
 impl Instrumented {
-    fn new(module: String, extra: Extra) -> Instrumented {
+    fn new(module: String, mut extra: Extra) -> Instrumented {
+        extra.own = atoms::own_calls(&module);
         let atoms = atoms::atoms(&module, &extra);
         Instrumented {
             module,
@@ -143,11 +145,7 @@ impl Instrumented {
 }
 
 /// Returns the symbols of the functions that have two versions if these checks are always kept.
-pub fn doubled(
-    instrumented: &Instrumented,
-    kept: &[bool],
-    dynamic: &Dynamic,
-) -> BTreeSet<String> {
+pub fn doubled(instrumented: &Instrumented, kept: &[bool], dynamic: &Dynamic) -> BTreeSet<String> {
     let choice = Choice::Versions(kept, dynamic);
     let Instrumented {
         module,
@@ -318,6 +316,7 @@ fn read_extra(text: &str) -> Extra {
     Extra {
         logs: of("log"),
         frames: of("frame"),
+        ..Extra::default()
     }
 }
 
@@ -467,6 +466,7 @@ mod tests {
         let extra = Extra {
             logs: ["note".to_owned()].into(),
             frames: ["main".to_owned(), "a b".to_owned()].into(),
+            ..Extra::default()
         };
         assert_eq!(read_extra(&extra_text(&extra)), extra);
     }
