@@ -349,6 +349,7 @@ impl Solver {
     ) -> (Verdict, Layer) {
         let started = self.config.clock.now();
         self.statistics.sat_queries += 1;
+        let is_warm = self.heavy.is_used();
         let small = self.solve_light(arena, query, support, model);
         let answer = small
             .map(|verdict| (verdict, Layer::Small))
@@ -365,8 +366,43 @@ impl Solver {
                 let late = Verdict::Unknown("the run ends".to_owned());
                 (late, Layer::Cadical)
             }
-            None => (self.ask_smt(arena, query, support, model), Layer::Smt),
+            None => match self.ask_smt(arena, query, support, model) {
+                Verdict::Unknown(reason) if is_warm => {
+                    let afresh = self.solve_afresh(arena, query, support, model);
+                    let unknown = || (Verdict::Unknown(reason), Layer::Smt);
+                    afresh.map_or_else(unknown, |verdict| (verdict, Layer::Cadical))
+                }
+                verdict => (verdict, Layer::Smt),
+            },
         }
+    }
+
+    /// Solves the whole query with a new instance of CaDiCaL, after the old one has given up: what
+    /// that learnt from other queries may have led it astray, and other workers have asked others.
+    /// So a query is unknown only where a worker that has asked nothing else does not know either.
+    fn solve_afresh(
+        &mut self,
+        arena: &mut Arena,
+        query: &Query<'_>,
+        support: &Support,
+        model: &Model,
+    ) -> Option<Verdict> {
+        if self.interrupt.is_due() {
+            return None;
+        }
+        self.heavy = Blaster::new();
+        self.statistics.sat_restarts += 1;
+        let reduced = self.reduced(arena, query, support);
+        let mut budget = self.config.conflict_budget;
+        self.solve_heavy(arena, query, &reduced, support, model, &mut budget)
+    }
+
+    /// Rewrites the whole query to an easier one.
+    fn reduced(&mut self, arena: &mut Arena, query: &Query<'_>, support: &Support) -> Reduced {
+        let terms: Vec<ExprId> = query.terms().collect();
+        let variables: Vec<Variable> = variables(query, support).collect();
+        Reduced::of(arena, &mut self.tables, &terms, &variables)
+            .unwrap_or_else(|| Reduced::unchanged(terms))
     }
 
     /// Rewrites the whole query and solves it with CaDiCaL: first with few conflicts, then, if
@@ -383,10 +419,7 @@ impl Solver {
             self.statistics.sat_restarts += 1;
         }
         self.statistics.cadical_queries += 1;
-        let terms: Vec<ExprId> = query.terms().collect();
-        let variables: Vec<Variable> = variables(query, support).collect();
-        let reduced = Reduced::of(arena, &mut self.tables, &terms, &variables);
-        let reduced = reduced.unwrap_or_else(|| Reduced::unchanged(terms));
+        let reduced = self.reduced(arena, query, support);
         if reduced.is_refuted(arena) {
             self.cache.remember_unsat(query, None);
             return Some((Verdict::Unsat, Layer::Reduction));

@@ -74,6 +74,11 @@ impl<B: Backend> Blaster<B> {
         self.gates.clauses() > limit.max(own)
     }
 
+    /// Returns whether queries were put to this instance.
+    pub fn is_used(&self) -> bool {
+        !self.spans.is_empty()
+    }
+
     /// Returns whether the last query contained unconstrained floats. If so, `Sat` may be wrong.
     pub fn saw_floats(&self) -> bool {
         self.met_floats

@@ -32,6 +32,14 @@ struct Running {
     output: Receiver<String>,
 }
 
+/// Why there is no answer.
+enum Failure {
+    /// The process has ended.
+    Ended(String),
+    /// The process does not answer in time, answers something else, or is not there.
+    Other(String),
+}
+
 /// The interval at which a wait for the solver checks whether it must end.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -58,10 +66,17 @@ impl SmtProcess {
         interrupt: &Interrupt,
     ) -> SmtAnswer {
         let script = script(arena, terms);
-        let answer = self.ask(&script.text, &script.variables, interrupt);
-        answer.unwrap_or_else(|reason| {
+        let was_running = self.running.is_some();
+        let mut answer = self.ask(&script.text, &script.variables, interrupt);
+        if was_running && matches!(answer, Err(Failure::Ended(_))) {
+            // It may have ended for another reason than this query.
+            self.running = None;
+            answer = self.ask(&script.text, &script.variables, interrupt);
+        }
+        answer.unwrap_or_else(|failure| {
             // The state of the process is unknown: the next query gets a new one.
             self.running = None;
+            let (Failure::Ended(reason) | Failure::Other(reason)) = failure;
             match &self.program {
                 Some(Ok(program)) => SmtAnswer::Unknown(format!("{}: {reason}", program.display())),
                 _ => SmtAnswer::Unknown(reason),
@@ -69,14 +84,17 @@ impl SmtProcess {
         })
     }
 
-    fn start(&mut self) -> Result<Running, String> {
+    fn start(&mut self) -> Result<Running, Failure> {
         let program = self
             .program
             .get_or_insert_with(|| match &self.config.program {
                 SmtProgram::Path(path) => Ok(path.clone()),
                 SmtProgram::Lazy(program) => program.find(),
             });
-        Running::start(program.as_ref().map_err(String::clone)?, &self.config)
+        let program = program
+            .as_ref()
+            .map_err(|why| Failure::Other(why.clone()))?;
+        Running::start(program, &self.config).map_err(Failure::Other)
     }
 
     fn ask(
@@ -84,7 +102,7 @@ impl SmtProcess {
         text: &str,
         variables: &[(Variable, String)],
         interrupt: &Interrupt,
-    ) -> Result<SmtAnswer, String> {
+    ) -> Result<SmtAnswer, Failure> {
         let running = match self.running.take() {
             Some(running) => running,
             None => self.start()?,
@@ -104,7 +122,7 @@ impl SmtProcess {
                 Some((_, work)) => format!("the SMT solver says unknown, within a work of {work}"),
                 None => "the SMT solver says unknown".to_owned(),
             })),
-            other => Err(format!("unexpected answer `{other}`")),
+            other => Err(Failure::Other(format!("unexpected answer `{other}`"))),
         }
     }
 }
@@ -137,27 +155,34 @@ impl Running {
         })
     }
 
-    fn send(&mut self, text: &str) -> Result<(), String> {
+    fn send(&mut self, text: &str) -> Result<(), Failure> {
         let written = self
             .input
             .write_all(text.as_bytes())
             .and_then(|()| self.input.flush());
-        written.map_err(|error| format!("cannot be written to: {error}"))
+        written.map_err(|error| Failure::Ended(format!("cannot be written to: {error}")))
     }
 
-    fn line(&mut self, interrupt: &Interrupt, timeout: Option<Duration>) -> Result<String, String> {
+    fn line(
+        &mut self,
+        interrupt: &Interrupt,
+        timeout: Option<Duration>,
+    ) -> Result<String, Failure> {
         let mut waited = Duration::ZERO;
         loop {
             match self.output.recv_timeout(POLL_INTERVAL) {
                 Ok(line) => return Ok(line.trim().to_owned()),
-                Err(RecvTimeoutError::Disconnected) => return Err("ended unexpectedly".to_owned()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::Ended("ended unexpectedly".to_owned()));
+                }
                 Err(RecvTimeoutError::Timeout) => waited += POLL_INTERVAL,
             }
             if interrupt.is_due() {
-                return Err("the run ends before the answer".to_owned());
+                return Err(Failure::Other("the run ends before the answer".to_owned()));
             }
             if timeout.is_some_and(|timeout| waited >= timeout) {
-                return Err(format!("no answer within {} ms", waited.as_millis()));
+                let waited = waited.as_millis();
+                return Err(Failure::Other(format!("no answer within {waited} ms")));
             }
         }
     }
@@ -166,7 +191,7 @@ impl Running {
         &mut self,
         variables: &[(Variable, String)],
         interrupt: &Interrupt,
-    ) -> Result<BTreeMap<Variable, u8>, String> {
+    ) -> Result<BTreeMap<Variable, u8>, Failure> {
         let questions: String = variables
             .iter()
             .map(|(_, name)| format!("(get-value ({name}))\n"))
@@ -176,7 +201,9 @@ impl Running {
         for &(variable, _) in variables {
             // A solver has the values at hand, so no time limit is needed.
             let line = self.line(interrupt, None)?;
-            let value = parse_value(&line).ok_or(format!("unexpected value `{line}`"))?;
+            let value = parse_value(&line);
+            let value =
+                value.ok_or_else(|| Failure::Other(format!("unexpected value `{line}`")))?;
             values.insert(variable, value);
         }
         Ok(values)
@@ -277,6 +304,27 @@ mod tests {
             Duration::from_secs(5),
         );
         assert!(matches!(answer, SmtAnswer::Unknown(reason) if reason.contains("nonsense")));
+    }
+
+    /// A process that dies between two queries costs the second one nothing.
+    #[test]
+    fn a_solver_that_has_died_is_started_again() {
+        let mut process = SmtProcess::new(SmtConfig {
+            program: SmtProgram::Path(PathBuf::from("sh")),
+            arguments: vec![
+                "-c".to_owned(),
+                "while read line; do test \"$line\" = '(check-sat)' && echo unsat && exit; done"
+                    .to_owned(),
+            ],
+            work: None,
+            timeout: None,
+        });
+        let mut arena = Arena::new();
+        let truth = arena.bool_constant(true);
+        for _ in 0..3 {
+            let answer = process.solve(&arena, &[truth]);
+            assert!(matches!(answer, SmtAnswer::Unsat));
+        }
     }
 
     #[test]

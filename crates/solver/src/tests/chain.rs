@@ -274,3 +274,38 @@ fn a_large_query_does_not_cost_the_instance() {
     assert!(solver.statistics().sat_queries > 1);
     assert_eq!(solver.statistics().sat_restarts, 0);
 }
+
+/// A query that a new instance decides within the budget has an answer, whatever was asked before.
+#[test]
+fn a_query_that_a_used_instance_gives_up_is_tried_afresh() {
+    let mut decided = 0;
+    for budget in [100, 200, 400, 800] {
+        let config = SolverConfig {
+            light_conflict_budget: 0,
+            conflict_budget: budget,
+            ..SolverConfig::default()
+        };
+        let mut solver = Solver::new(config).expect("no directory to make");
+        let mut terms = Terms::new(6);
+        let bytes = terms.all.clone();
+        let arena = &mut terms.arena;
+        for number in 0..12u64 {
+            // Four bytes are too many to try all of their values.
+            let at = |shift: u64| bytes[((number * 5 + shift) % 6) as usize];
+            let [a, b] = [0, 2].map(|shift| arena.concat_bytes(&[at(shift), at(shift + 1)]));
+            let [a, b] = [a, b].map(|e| arena.zext(e, 20));
+            let (product, sum) = (arena.mul(a, b), arena.add(a, b));
+            let mixed = arena.xor(product, sum);
+            let target = arena.constant(20, (number * 0x5bd1e9) & 0xf_ffff);
+            let condition = arena.eq(mixed, target);
+            let alone = cadical_alone(arena, &[condition], budget);
+            let verdict = solver.check(arena, &Constraints::new(), &Model::new(), condition);
+            if alone.is_some() {
+                let known = !matches!(verdict, Verdict::Unknown(_));
+                assert!(known, "query {number}, {budget} conflicts");
+                decided += 1;
+            }
+        }
+    }
+    assert!(decided > 0);
+}
