@@ -12,6 +12,7 @@
 mod calls;
 mod cluster;
 mod coreutils;
+mod coverage;
 mod faults;
 mod harden;
 mod native;
@@ -128,6 +129,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("faults", Bench::faults),
     ("parallel", Bench::parallel),
     ("cluster", Bench::cluster),
+    ("coverage", Bench::coverage),
 ];
 
 /// Clock ticks of the kernel in a second.
@@ -152,7 +154,7 @@ fn children_time() -> f64 {
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
         "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [coreutils] [worlds] [peers] [harden] \
-         [trojans] [faults] [parallel] [cluster]",
+         [trojans] [faults] [parallel] [cluster] [coverage]",
     )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));

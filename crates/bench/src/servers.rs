@@ -29,6 +29,14 @@ const EXPLORATIONS: &[Exploration] = &[
         wanted: "to the end",
     },
     Exploration {
+        target: "memcached",
+        what: "two symbolic binary commands",
+        script: Some("memcached-two.script"),
+        program: "memcached",
+        options: &[],
+        wanted: "to the end (Cloud9: 74,503 paths, over 10 h on one machine)",
+    },
+    Exploration {
         target: "lighttpd",
         what: "28-byte request, all fragmentations into up to 4 pieces",
         script: Some("lighttpd.script"),

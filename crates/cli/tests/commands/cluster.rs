@@ -45,7 +45,7 @@ impl Numbers {
 
 /// An observer that collects the paths of a run, as digests of their answers.
 #[derive(Default)]
-struct Paths(BTreeSet<u64>);
+pub(crate) struct Paths(pub(crate) BTreeSet<u64>);
 
 impl Observer for Paths {
     fn event(&mut self, event: &Event<'_>) {
@@ -57,8 +57,8 @@ impl Observer for Paths {
 
 /// The results that do not depend on who explored what.
 #[derive(PartialEq, Debug)]
-struct Reached {
-    paths: BTreeSet<u64>,
+pub(crate) struct Reached {
+    pub(crate) paths: BTreeSet<u64>,
     endings: Vec<String>,
     findings: Vec<[String; 4]>,
     weight: Value,
@@ -66,7 +66,7 @@ struct Reached {
     completed: Value,
 }
 
-fn reached(paths: Paths, out: &Path) -> Reached {
+pub(crate) fn reached(paths: Paths, out: &Path) -> Reached {
     let summary = summary(out);
     assert_eq!(summary["complete"], true, "{summary}");
     let findings = summary["findings"].as_array().expect("a list").iter();
@@ -85,7 +85,7 @@ fn reached(paths: Paths, out: &Path) -> Reached {
     }
 }
 
-fn spec(folder: &Path, name: &str, command: &[&str]) -> RunSpec {
+pub(crate) fn spec(folder: &Path, name: &str, command: &[&str]) -> RunSpec {
     let program = folder.join(command[0]);
     let words = command[1..].iter().map(Into::into);
     RunSpec {
@@ -235,7 +235,8 @@ pub(crate) fn simulate(
     panic!("no end after {MOST_STEPS} steps");
 }
 
-const COMMANDS: [&[&str]; 2] = [&["forks"], &["words", "--sym-arg", "2", "--sym-stdin", "4"]];
+pub(crate) const COMMANDS: [&[&str]; 2] =
+    [&["forks"], &["words", "--sym-arg", "2", "--sym-stdin", "4"]];
 
 #[test]
 fn any_number_of_workers_reaches_what_one_machine_does() {

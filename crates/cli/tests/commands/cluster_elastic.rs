@@ -2,8 +2,8 @@
 //! cluster, and comes back; a hundred workers die; the broker restarts.
 
 use crate::cluster::{
-    CLEAN, FINDINGS, Slot, Trouble, Up, simulate, start_server, start_worker, status_of,
-    test_build, wait_for,
+    CLEAN, FINDINGS, Numbers, Process, Slot, Trouble, Up, simulate, start_server, start_worker,
+    status_of, test_build, wait_for,
 };
 use crate::common::samples::FORKS;
 use crate::common::{build, check_weights, endings, everett, expect, folder, summary, text};
@@ -12,6 +12,8 @@ use everett_cluster::{SharedMemory, Submission, Submitted, cancel, results, stat
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 /// Returns the results that do not depend on who explored what.
 fn reached(out: &Path) -> (Vec<String>, Vec<Value>) {
@@ -240,6 +242,62 @@ fn a_hundred_deaths_change_nothing() {
     assert_eq!(reached(&dir), reached(&folder.join("whole")));
 }
 
+/// Starts the server of a broker again, with its files and at its address.
+fn start_server_again(folder: &Path, url: &str) -> Up {
+    let port = url.rsplit(':').next().expect("a port");
+    let mut again = everett(folder);
+    again.args(["cluster", "up", "--dir", "broker", "--port", port]);
+    Up(again.stdout(Stdio::null()).spawn().expect("it starts"))
+}
+
+/// Two worker processes are replaced a hundred times, each killed at a random moment, and the broker
+/// restarts meanwhile.
+#[test]
+fn a_hundred_killed_processes_change_nothing() {
+    const KILLS: u64 = 100;
+    let folder = folder("elastic-processes");
+    let source = "#include <everett.h>\nint main(void) { unsigned char c[9]; int n = 0;\n\
+        everett_make_symbolic(c, sizeof c, \"c\");\n\
+        for (int i = 0; i < 9; i++) if (c[i] > 100) n += i;\nreturn n; }\n";
+    build(&folder, "tree", source, &[]);
+    let common = ["--all-tests", "--no-confirm", "--batch", "50", "--out"];
+    let mut run = everett(&folder);
+    expect(run.arg("run").args(common).args(["whole", "./tree"]), CLEAN);
+    let (mut up, url) = start_server(&folder);
+    let mut submit = everett(&folder);
+    submit.args(["submit", "--broker", &url, "--job-work", "1000"]);
+    expect(submit.args(common).args(["by", "./tree"]), CLEAN);
+    let start = |name: &str| {
+        let mut worker = everett(&folder);
+        worker.args(["worker", "--quiet", "--join", &url, "--name", name]);
+        worker.args(["--workers", "1", "--lease", "1s"]);
+        let worker = worker.stderr(Stdio::null()).spawn();
+        Process(worker.expect("it starts"))
+    };
+    let mut numbers = Numbers(4);
+    let mut workers = [start("a"), start("b")];
+    for kill in 0..KILLS {
+        std::thread::sleep(Duration::from_millis(numbers.below(250)));
+        let at = numbers.below(2) as usize;
+        // The old process is killed when its place is taken.
+        workers[at] = start(&format!("worker-{kill}"));
+        if kill == KILLS / 2 {
+            drop(up);
+            up = start_server_again(&folder, &url);
+        }
+    }
+    let status = wait_for("the end of the run", || {
+        let status = status_of(&folder, &url);
+        (status["over"] == true).then_some(status)
+    });
+    assert_eq!(status["complete"], true, "{status}");
+    assert_eq!(status["failures"], Value::Array(Vec::new()));
+    let words = ["results", "by", "--broker", &url];
+    expect(everett(&folder).args(words), CLEAN);
+    assert_eq!(reached(&folder.join("by")), reached(&folder.join("whole")));
+    drop(up);
+}
+
 /// The broker ends in the middle of a run, and restarts with its files. Workers wait for it.
 #[test]
 fn a_broker_that_restarts_loses_nothing() {
@@ -263,10 +321,7 @@ fn a_broker_that_restarts_loses_nothing() {
         (explored >= Some(3)).then_some(())
     });
     drop(up);
-    let port = url.rsplit(':').next().expect("a port");
-    let mut again = everett(&folder);
-    again.args(["cluster", "up", "--dir", "broker", "--port", port]);
-    let _up = Up(again.spawn().expect("it starts"));
+    let _up = start_server_again(&folder, &url);
     let status = wait_for("the end of the run", || {
         let mut look = everett(&folder);
         look.args(["status", "by", "--json", "--broker", &url]);

@@ -17,16 +17,16 @@ use std::fs;
 use std::path::Path;
 
 /// A scenario of an example, its programs, and overridden keys.
-struct Example {
-    folder: &'static str,
-    file: &'static str,
+pub(crate) struct Example {
+    pub(crate) folder: &'static str,
+    pub(crate) file: &'static str,
     programs: &'static [&'static str],
-    settings: &'static [(&'static str, &'static str)],
+    pub(crate) settings: &'static [(&'static str, &'static str)],
 }
 
 /// One example with losses, one with findings, and one with several hosts, duplicated messages,
 /// restarts and a finding.
-const EXAMPLES: [Example; 3] = [
+pub(crate) const EXAMPLES: [Example; 3] = [
     Example {
         folder: "echo",
         file: "losses.toml",
@@ -49,7 +49,7 @@ const EXAMPLES: [Example; 3] = [
 
 impl Example {
     /// Copies the example, and builds its programs.
-    fn build(&self, into: &Path) {
+    pub(crate) fn build(&self, into: &Path) {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         for (name, bytes) in files(&from.join(self.folder)) {
             let to = into.join(name);
@@ -63,7 +63,7 @@ impl Example {
         }
     }
 
-    fn spec(&self, folder: &Path, name: &str, mapping: &str) -> RunSpec {
+    pub(crate) fn spec(&self, folder: &Path, name: &str, mapping: &str) -> RunSpec {
         let settings = self.settings.iter();
         RunSpec {
             all_tests: true,
@@ -81,7 +81,7 @@ impl Example {
 
 /// The results that do not depend on who explored what.
 #[derive(PartialEq, Debug)]
-struct Reached {
+pub(crate) struct Reached {
     worlds: BTreeMap<String, usize>,
     findings: Vec<String>,
     figures: Vec<Value>,
@@ -102,7 +102,7 @@ fn worlds(out: &Path) -> BTreeMap<String, usize> {
     counts
 }
 
-fn reached(out: &Path) -> Reached {
+pub(crate) fn reached(out: &Path) -> Reached {
     let summary = summary(out);
     assert_eq!(summary["complete"], true, "{summary:#}");
     check_weights(&summary);

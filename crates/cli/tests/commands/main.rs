@@ -40,6 +40,7 @@ mod random_programs;
 mod random_worlds;
 mod replays;
 mod runs;
+mod same_results;
 mod scenarios;
 mod teams;
 mod trojan_afterwards;

@@ -11,7 +11,7 @@ use std::path::Path;
 const FINDINGS: i32 = 1;
 
 /// A program all of whose paths end in findings, at several locations.
-const FAILING: &str = r#"
+pub(crate) const FAILING: &str = r#"
 #include <everett.h>
 #include <stdlib.h>
 int main(void) {

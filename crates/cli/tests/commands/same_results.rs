@@ -1,0 +1,181 @@
+//! One, two, four and eight workers reach the same paths, worlds, findings and tests: threads of one
+//! process, and processes that share a broker.
+
+use crate::cluster::{
+    CLEAN, COMMANDS, Paths, Process, Reached, reached, spec, start_server, start_worker,
+};
+use crate::cluster_worlds::{self, EXAMPLES};
+use crate::common::samples::{FORKS, WORDS};
+use crate::common::{build, everett, expect, folder};
+use crate::teams::FAILING;
+use everett::{RunSpec, Session, Silent, explore};
+use everett_cluster::{Broker, Secrets, connect, results};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const WORKERS: [u64; 4] = [1, 2, 4, 8];
+/// The work of a job, so small that programs have several jobs.
+const JOB_WORK: &str = "2000";
+
+/// Programs of the benchmarks, with sizes at which they have some hundred paths at most.
+const MEASURED: [(&str, &str); 7] = [
+    ("02_branch_tree", "-DBITS=6"),
+    ("03_branch_tree_dep", "-DBITS=6"),
+    ("05_bubble_sort", "-DN=4"),
+    ("07_expr_parser", "-DSIZE=4"),
+    ("10_linked_list", "-DN=4"),
+    ("28_utf8", "-O1"),
+    ("29_json", "-O1"),
+];
+const MAPPINGS: [&str; 3] = ["cob", "sds", "cow"];
+
+/// Builds ten programs, and returns the commands to explore.
+fn programs(folder: &Path) -> Vec<Vec<&'static str>> {
+    build(folder, "forks", FORKS, &[]);
+    build(folder, "words", WORDS, &[]);
+    build(folder, "failing", FAILING, &[]);
+    let mut commands: Vec<Vec<&str>> = COMMANDS.iter().map(|words| words.to_vec()).collect();
+    commands.push(vec!["failing"]);
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/programs");
+    for (name, size) in MEASURED {
+        let source = fs::read_to_string(sources.join(format!("{name}.c"))).expect("a program");
+        build(folder, name, &source, &[size]);
+        commands.push(vec![name]);
+    }
+    assert_eq!(commands.len(), 10);
+    commands
+}
+
+/// Returns what a number of threads reach.
+fn by_threads(spec: &RunSpec, workers: u64) -> Reached {
+    let spec = RunSpec {
+        workers: Some(workers),
+        ..spec.clone()
+    };
+    let mut paths = Paths::default();
+    explore(&spec, &Session::new(), &mut paths).expect("it can be explored");
+    reached(paths, spec.out.as_ref().expect("a folder"))
+}
+
+/// Returns the folders of three scenarios, with their programs.
+fn scenarios(name: &str) -> Vec<PathBuf> {
+    let folders = EXAMPLES.iter().map(|example| {
+        let folder = folder(&format!("{name}-{}", example.folder));
+        example.build(&folder);
+        folder
+    });
+    folders.collect()
+}
+
+#[test]
+fn threads_reach_the_same_paths() {
+    let folder = folder("same-threads");
+    for command in programs(&folder) {
+        let spec = |workers| spec(&folder, &format!("{}-{workers}", command[0]), &command);
+        let one = by_threads(&spec(1), 1);
+        assert!(one.paths.len() > 5, "{command:?}");
+        for workers in &WORKERS[1..] {
+            let many = by_threads(&spec(*workers), *workers);
+            assert_eq!(many, one, "{command:?}, {workers} threads");
+        }
+    }
+}
+
+#[test]
+fn threads_reach_the_same_worlds() {
+    let folders = scenarios("same-threads");
+    for ((example, folder), mapping) in EXAMPLES.iter().zip(&folders).zip(MAPPINGS) {
+        let reach = |workers: u64| {
+            let name = format!("by-{workers}");
+            let spec = RunSpec {
+                workers: Some(workers),
+                batch: Some(500),
+                ..example.spec(folder, &name, mapping)
+            };
+            explore(&spec, &Session::new(), &mut Silent).expect("it can be explored");
+            cluster_worlds::reached(&folder.join(name))
+        };
+        let one = reach(1);
+        for workers in &WORKERS[1..] {
+            assert_eq!(reach(*workers), one, "{mapping}, {workers} threads");
+        }
+    }
+}
+
+/// Submits a run by the command, with the options of [`spec`].
+fn submit(folder: &Path, url: &str, out: &str, words: &[&str]) {
+    let mut submit = everett(folder);
+    submit.args(["submit", "--broker", url, "--job-work", JOB_WORK]);
+    submit.args(["--all-tests", "--no-confirm", "--batch", "50"]);
+    expect(submit.args(["--out", out]).args(words), CLEAN);
+}
+
+/// Waits for the end of a run.
+fn watch(folder: &Path, url: &str, out: &str) {
+    let mut watch = everett(folder);
+    expect(
+        watch.args(["watch", "--quiet", out, "--broker", url]),
+        CLEAN,
+    );
+}
+
+#[test]
+fn processes_reach_the_same_paths_and_worlds() {
+    let folder = folder("same-processes");
+    let (_up, url) = start_server(&folder);
+    let commands = programs(&folder);
+    let worlds = scenarios("same-processes");
+    let whole: Vec<Reached> = commands
+        .iter()
+        .map(|command| by_threads(&spec(&folder, &format!("{}-whole", command[0]), command), 1))
+        .collect();
+    let mut broker: Box<dyn Broker> =
+        connect(&url, &Secrets::default(), None).expect("a connection");
+    let mut processes: Vec<Process> = Vec::new();
+    for workers in WORKERS {
+        let out = format!("by-{workers}");
+        for command in &commands {
+            let program = format!("./{}", command[0]);
+            let words: Vec<&str> = [&[&*program], &command[1..]].concat();
+            submit(&folder, &url, &format!("{}-{out}", command[0]), &words);
+        }
+        for ((example, folder), mapping) in EXAMPLES.iter().zip(&worlds).zip(MAPPINGS) {
+            let sets = example
+                .settings
+                .iter()
+                .map(|(key, value)| format!("{key}={value}"));
+            let sets: Vec<String> = sets.collect();
+            let mut words = vec!["--no-shrink", "--mapping", mapping];
+            words.extend(sets.iter().flat_map(|set| ["--set", &**set]));
+            words.push(example.file);
+            submit(folder, &url, &out, &words);
+        }
+        while (processes.len() as u64) < workers {
+            let name = format!("worker-{}", processes.len());
+            processes.push(start_worker(&folder, &url, &name));
+        }
+        for (command, whole) in commands.iter().zip(&whole) {
+            let dir = folder.join(format!("{}-{out}", command[0]));
+            watch(&folder, &url, &dir.to_string_lossy());
+            let mut paths = Paths::default();
+            results(&mut *broker, &dir, &Session::new(), &mut paths).expect("results");
+            assert_eq!(
+                reached(paths, &dir),
+                *whole,
+                "{command:?}, {workers} processes"
+            );
+        }
+        for ((example, folder), mapping) in EXAMPLES.iter().zip(&worlds).zip(MAPPINGS) {
+            watch(folder, &url, &out);
+            let dir = folder.join(&out);
+            results(&mut *broker, &dir, &Session::new(), &mut Silent).expect("results");
+            let whole = folder.join("whole");
+            if !whole.exists() {
+                let spec = example.spec(folder, "whole", mapping);
+                explore(&spec, &Session::new(), &mut Silent).expect("it can be explored");
+            }
+            let [by, whole] = [&dir, &whole].map(|dir| cluster_worlds::reached(dir));
+            assert_eq!(by, whole, "{mapping}, {workers} processes");
+        }
+    }
+}
