@@ -167,7 +167,7 @@ pub enum Layer {
     Enumeration,
     /// Evaluation of some combinations of values.
     Samples,
-    /// Cases by the divisors of a product, or bounds of a sum with products.
+    /// Cases by the divisors of a product, or bounds of a sum.
     Factors,
     /// Ranges of floats.
     Ranges,
@@ -212,7 +212,7 @@ pub struct SolverStatistics {
     /// solution.
     pub by_samples: u64,
     /// Number of queries divided into cases by the divisors of a product, or refuted by the bounds of
-    /// a sum with products.
+    /// a sum.
     pub by_factors: u64,
     /// Number of queries with the answer of an equal query.
     pub by_cache: u64,

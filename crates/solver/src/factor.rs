@@ -81,6 +81,36 @@ impl Solver {
     }
 }
 
+impl Solver {
+    /// Returns whether the bounds of both sides refute an equation. A SAT solver proves that for a
+    /// sum of digits only by search.
+    pub(crate) fn is_refuted_by_bounds(
+        &mut self,
+        arena: &mut Arena,
+        query: &Query<'_>,
+        support: &Support,
+    ) -> bool {
+        let Node::Compare {
+            op: CompareOp::Eq,
+            a,
+            b,
+        } = arena.node(query.condition)
+        else {
+            return false;
+        };
+        if support.len() > MAX_VARIABLES || arena.width(a) > 64 {
+            return false;
+        }
+        let domains = Domains::of(arena, &mut self.tables, query.terms(), support, false);
+        let is_refuted = domains.combinations > 0 && are_apart(arena, &domains, (a, b));
+        if is_refuted {
+            self.statistics.by_factors += 1;
+            self.cache.remember_unsat(query, None);
+        }
+        is_refuted
+    }
+}
+
 /// Returns the sides of an equation with a product of two unknown terms under sums.
 fn equation_with_product(arena: &Arena, condition: ExprId) -> Option<(ExprId, ExprId)> {
     let Node::Compare {

@@ -144,3 +144,39 @@ proptest! {
         prop_assert_eq!(matches!(verdict, Verdict::Sat(_)), try_all(digits, bytes, width, value));
     }
 }
+
+/// A digit less a number of six digits is never 42. Where the small SAT solver gives up, bounds
+/// refute that, instead of the evaluation of all digits.
+#[test]
+fn bounds_refute_a_difference_of_numbers() {
+    let Terms {
+        mut arena, array, ..
+    } = Terms::new(7);
+    let reads: Vec<ExprId> = (0..7).map(|at| arena.read(array, at)).collect();
+    let mut constraints = Constraints::new();
+    for &read in &reads {
+        let bounds = (arena.constant(8, 48), arena.constant(8, 57));
+        let above = arena.ule(bounds.0, read);
+        constraints.add(&mut arena, above);
+        let below = arena.ule(read, bounds.1);
+        constraints.add(&mut arena, below);
+    }
+    let digit = product(&mut arena, &reads[..1], 1, 32);
+    let number = product(&mut arena, &reads[1..], 6, 32);
+    let difference = arena.sub(digit, number);
+    let model = Model::new().with((0..7).map(|at| (array, at, 48)));
+    for (wanted, is_possible) in [(42, false), (9, true), ((-999_999i32) as u32, true)] {
+        let config = SolverConfig {
+            light_conflict_budget: 0,
+            ..SolverConfig::default()
+        };
+        let mut solver = Solver::new(config).expect("no directory to make");
+        let wanted = arena.constant(32, u64::from(wanted));
+        let condition = arena.eq(difference, wanted);
+        let verdict = solver.check(&mut arena, &constraints, &model, condition);
+        assert_eq!(matches!(verdict, Verdict::Sat(_)), is_possible);
+        let counted = solver.statistics();
+        let by_bounds = counted.by_factors == 1 && counted.by_enumeration == 0;
+        assert_eq!(by_bounds, !is_possible, "{counted:?}");
+    }
+}
