@@ -17,6 +17,12 @@ pub(crate) const CHECKS_A_PIECE: u64 = 8;
 /// Number of pieces of work after which the results of a job are recorded. Work since then is lost
 /// if the worker dies.
 const MOST_PIECES: u64 = 16;
+/// Number of states up to which a job is divided at any check. The rest of a divided job is recorded,
+/// so that dividing it takes time for each of its states.
+const FEW_STATES: u64 = 1 << 12;
+/// The work for each state, in instructions, between two divisions of a job with more states. To
+/// record a state takes about a hundred instructions.
+const WORK_A_STATE: u64 = 1000;
 /// Maximum number of checks that a worker skips after its broker could not be reached.
 const MOST_LEFT_OUT: u64 = 64;
 /// The pause between two attempts to reach the broker, and the maximum number of attempts.
@@ -48,6 +54,8 @@ pub struct CheckCounter {
     /// failure.
     left_out: u64,
     next_left_out: u64,
+    /// The check at which the job was divided last.
+    divided_at: u64,
 }
 
 impl CheckCounter {
@@ -56,6 +64,18 @@ impl CheckCounter {
         self.count += 1;
         self.left_out = self.left_out.saturating_sub(1);
         self.left_out == 0
+    }
+
+    /// Returns whether the job may be divided at this check: what that takes is little against the
+    /// work of all checks since the last time. `work` is that of one check.
+    pub fn may_divide(&self, states: u64, work: u64) -> bool {
+        let since = (self.count - self.divided_at).saturating_mul(work);
+        states <= FEW_STATES || since >= states.saturating_mul(WORK_A_STATE)
+    }
+
+    /// Records that the job is divided at this check.
+    pub fn note_division(&mut self) {
+        self.divided_at = self.count;
     }
 
     /// Returns whether a piece of work ends with this check.
@@ -86,6 +106,8 @@ pub(crate) struct Sharing<'b> {
     /// The lease of the job, or of its kept part.
     pub(crate) lease: Lease,
     pub(crate) checks: CheckCounter,
+    /// The work of a check.
+    pub(crate) check_work: u64,
     /// Number of segments that were covered when coverage was last shared.
     pub(crate) covered: usize,
     /// The reason why the remaining states are not explored.
@@ -173,10 +195,16 @@ impl Supervisor for Sharing<'_> {
             // A worker that cannot reach its broker continues.
             decision = asked.unwrap_or(JobDecision::GoOn);
         }
-        match decision {
+        let may_divide = self.checks.may_divide(progress.states, self.check_work);
+        let decision = match decision {
             JobDecision::GoOn if self.checks.is_recorded() => JobDecision::Give(0),
+            JobDecision::Give(_) if !may_divide => JobDecision::GoOn,
             decision => decision,
+        };
+        if matches!(decision, JobDecision::Give(_)) {
+            self.checks.note_division();
         }
+        decision
     }
 
     fn split(&mut self, result: JobResult) -> bool {
@@ -207,5 +235,20 @@ mod tests {
         assert_eq!(asked, [1, 2, 4, 8, 16, 32]);
         checks.note(true);
         assert!(checks.begin() && checks.begin());
+    }
+
+    #[test]
+    fn a_job_with_many_states_is_divided_seldom() {
+        let mut checks = CheckCounter::default();
+        let mut divided = Vec::new();
+        for at in 1..=100 {
+            checks.begin();
+            assert!(checks.may_divide(FEW_STATES, 1));
+            if checks.may_divide(10_000, 250_000) {
+                divided.push(at);
+                checks.note_division();
+            }
+        }
+        assert_eq!(divided, [40, 80]);
     }
 }

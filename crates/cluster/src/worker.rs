@@ -245,6 +245,7 @@ impl<'s> Worker<'s> {
             weigh: &|states| known.prepared.weight_of(states),
             lease,
             checks: CheckCounter::default(),
+            check_work: work,
             covered: 0,
             failure: None,
             stop: &self.session.stop,
