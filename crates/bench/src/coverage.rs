@@ -58,11 +58,11 @@ impl Bench {
         let load = load.split(' ').next().unwrap_or_default();
         writeln!(
             text,
-            "Load of the machine at the beginning: {load}. Where others use it, two workers have less than two \
+            "Load of the machine at the beginning: {load}. Where others use it, two workers have less than two\n\
              processors, so each row has the processor time, too.\n\n\
              ## Line coverage of coreutils in the same time (Cloud9, Figure 11)\n\n\
-             {SECONDS} s each, default searchers, no tests written. Columns: lines of the program; covered with one and \
-             with two workers, and how many more as a part of the program; ended paths; useful (not replayed) \
+             {SECONDS} s each, default searchers, no tests written. Columns: lines of the program; covered with one and\n\
+             with two workers, and how many more as a part of the program; ended paths; useful (not replayed)\n\
              instructions in millions; processor seconds.\n\n\
              | program | lines | covered | more | paths | instructions | processor |\n|---|---|---|---|---|---|---|"
         )?;
@@ -94,7 +94,7 @@ impl Bench {
         }
         writeln!(
             text,
-            "\nIn the mean, two workers cover {more:.1} % more of a program, and execute {useful:.2} times the \
+            "\nIn the mean, two workers cover {more:.1} % more of a program, and execute {useful:.2} times the\n\
              instructions (geometric mean)."
         )?;
         self.useful_work(text)
@@ -104,7 +104,7 @@ impl Bench {
     fn useful_work(&self, text: &mut String) -> Result<()> {
         text.push_str(
             "\n## Useful work over time (Cloud9, Figures 8 to 10)\n\n\
-             Each row is a run of its own with one and one with two workers: useful instructions in millions, and \
+             Each row is a run of its own with one and one with two workers: useful instructions in millions, and\n\
              those of two workers as a multiple; the same for each processor second; covered lines.\n\n\
              | program | s | instructions | times | a processor second | times | covered |\n\
              |---|---|---|---|---|---|---|\n",

@@ -23,7 +23,9 @@ use crate::trace::WorldTrace;
 /// The work that a fork counts as, in instructions: the queries before it take as long.
 const FORK_WORK: u64 = 1000;
 
-/// Maximum number of states that a job rematerialises at its beginning.
+/// Maximum number of states that a job rematerialises at its beginning. They are in memory then.
+const MOST_AT_BEGINNING: usize = 1 << 12;
+/// Maximum number of them that are rematerialised together.
 const MOST_TOGETHER: usize = 256;
 
 /// A program or a scenario that is ready to be explored.
@@ -221,13 +223,18 @@ impl Prepared {
             ..self.config.clone()
         };
         let (start, together) = match job.states {
-            States::Program(states) if states.len() <= MOST_TOGETHER => (Start::Nothing, states),
+            States::Program(states) if states.len() <= MOST_AT_BEGINNING => {
+                (Start::Nothing, states)
+            }
             States::Program(states) => (Start::States(states), Vec::new()),
             States::Worlds(worlds) => (Start::Worlds(vec![*worlds]), Vec::new()),
         };
         let mut explorer = Explorer::new(&self.images, config, start)?;
         let together: Vec<Arc<Trace>> = together.into_iter().map(Arc::new).collect();
-        explorer.rematerialise_together(&together);
+        // The states of a job are sorted, so that neighbours have the most in common.
+        for part in together.chunks(MOST_TOGETHER) {
+            explorer.rematerialise_together(part);
+        }
         let stop = AtomicBool::new(false);
         let mut listener = Working {
             result: JobResult::default(),
