@@ -1,6 +1,8 @@
-//! Events of a run as KLEE prints them (`--klee-messages`), on standard error.
+//! Events of a run as KLEE prints them (`--klee-messages`): its messages on standard error, and what
+//! the program prints.
 
 use everett::{Event, KleeFindings, Observer, klee_done, klee_is_error, klee_tests, klee_warning};
+use std::io::{self, Write};
 
 /// An observer that prints KLEE's messages.
 #[derive(Default)]
@@ -16,6 +18,13 @@ impl Observer for KleeDisplay {
         match event {
             Event::Started { folder } => {
                 eprintln!("KLEE: output directory is \"{}\"", folder.display());
+            }
+            Event::Printed {
+                output: [stdout, stderr],
+            } => {
+                // Output that nobody reads is not an error.
+                let _ = io::stdout().write_all(stdout);
+                let _ = io::stderr().write_all(stderr);
             }
             Event::PathDone(end) => self.errors += u64::from(klee_is_error(end)),
             Event::Finding { finding, .. } => {

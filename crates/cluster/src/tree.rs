@@ -295,6 +295,8 @@ impl<'b> Reader<'b> {
             halvings,
             depth,
             instructions,
+            // Nobody hears of the output of a job.
+            printed: [0; 2],
             merges,
         })
     }
@@ -335,6 +337,7 @@ mod tests {
                 halvings: number,
                 depth: number,
                 instructions: 1 << 40,
+                printed: [0; 2],
                 merges: vec![7; number as usize % 2],
             }),
             ..Trace::default()

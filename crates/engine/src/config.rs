@@ -113,6 +113,8 @@ pub struct ExplorerConfig {
     pub check_leaks: bool,
     /// Keep the output of paths.
     pub keep_output: bool,
+    /// Tell the listener what programs print, when a path forks or ends.
+    pub tell_output: bool,
     /// Keep the files that paths create or change.
     pub keep_files: bool,
     /// The clock of the run.

@@ -193,6 +193,9 @@ pub struct Path {
     /// The number of instructions that are counted. While the state is rematerialised, more than
     /// were executed.
     pub counted: u64,
+    /// The number of bytes of standard output and standard error that the listener has heard of;
+    /// more than there are while the state is rematerialised.
+    pub printed: [u64; 2],
     /// While the state is rematerialised: the number of answered questions at which it stops.
     pub pause_at: Option<u64>,
     /// The trace that the state follows, until the end of the trace.
@@ -223,6 +226,7 @@ impl Path {
             };
             path.depth = pending.depth;
             path.counted = pending.instructions;
+            path.printed = pending.printed;
         }
         let at_its_end = trace
             .pending
@@ -267,6 +271,7 @@ impl Path {
             self.weight.halvings = pending.halvings;
             self.depth = pending.depth;
             self.counted = pending.instructions;
+            self.printed = pending.printed;
         }
         self.model = model;
         let mut follow = Follow::new(trace);
@@ -416,6 +421,7 @@ impl Path {
             halvings: self.weight.halvings,
             depth: self.depth,
             instructions: self.counted,
+            printed: self.printed,
             merges: self.merges.to_vec(),
         };
         Trace {

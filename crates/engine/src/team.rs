@@ -69,6 +69,10 @@ impl Listener for Forwarding {
         lock(&self.events).push(Event::Path(Box::new(end.clone())));
     }
 
+    fn printed(&mut self, output: &[Vec<u8>; 2]) {
+        lock(&self.events).push(Event::Printed(output.clone()));
+    }
+
     fn finding(&mut self, finding: &WorldFinding) {
         lock(&self.events).push(Event::Finding(Box::new(finding.clone())));
     }
@@ -365,6 +369,7 @@ impl<'a> Explorer<'a> {
             for event in report.events {
                 match event {
                     Event::Path(end) => listener.path(&end),
+                    Event::Printed(output) => listener.printed(&output),
                     Event::Finding(finding) => listener.finding(&finding),
                     Event::Difference(difference) => listener.difference(&difference),
                     Event::SetUp(setup, trace) => listener.set_up(&setup, &trace),

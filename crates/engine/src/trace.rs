@@ -82,10 +82,17 @@ pub struct Pending {
     /// The number of instructions that are already counted, also those after the last question.
     #[serde(default)]
     pub instructions: u64,
+    /// The number of bytes of standard output and standard error that the listener has heard of.
+    #[serde(default, skip_serializing_if = "nothing_printed")]
+    pub printed: [u64; 2],
     /// Where paths were merged into the state: for each region, the number of questions that were
     /// answered when the program opened it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merges: Vec<u64>,
+}
+
+fn nothing_printed(printed: &[u64; 2]) -> bool {
+    *printed == [0; 2]
 }
 
 /// How the path of a trace ended, to compare it when the trace is followed again.

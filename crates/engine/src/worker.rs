@@ -252,6 +252,23 @@ impl Worker<'_> {
         })
     }
 
+    /// Returns what a state has printed since this was called last, under its model.
+    pub fn output_since(&mut self, state: &mut State) -> [Vec<u8>; 2] {
+        let Some(host) = &state.host else {
+            return [Vec::new(), Vec::new()];
+        };
+        let path = &mut state.path;
+        let streams = [Stream::Stdout, Stream::Stderr].into_iter().enumerate();
+        let mut since = [Vec::new(), Vec::new()];
+        for (at, stream) in streams {
+            let output = host.output(stream);
+            let range = path.printed[at]..output.len();
+            since[at] = output.evaluate_range(range, &mut self.arena, &path.model);
+            path.printed[at] = path.printed[at].max(output.len());
+        }
+        since
+    }
+
     /// Returns files with their contents under the model of a state.
     pub fn written(
         &mut self,

@@ -97,6 +97,7 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         findings_by_instruction: spec.klee_messages,
         check_leaks: spec.check_leaks,
         keep_output: false,
+        tell_output: spec.klee_messages,
         keep_files: spec.save_fs,
         clock: session.clock,
         memory: session.memory.clone(),

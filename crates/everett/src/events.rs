@@ -26,6 +26,11 @@ pub enum Event<'e> {
     },
     /// Periodic progress of a search; see [`Observer::progress_interval`].
     Progress(&'e Progress),
+    /// A path of a program has printed something ([`RunSpec::klee_messages`](crate::RunSpec)).
+    Printed {
+        /// Standard output and standard error, since the path was heard of last.
+        output: &'e [Vec<u8>; 2],
+    },
     /// A path of a program ended.
     PathDone(&'e PathEnd),
     /// A world ended; the traces of its hosts, by name.

@@ -82,10 +82,10 @@ pub(crate) fn host_config(
             Some("-sym-args") => {
                 let (min, max) = (number("a least number")?, number("a greatest number")?);
                 if min > max {
-                    bail!(
-                        Usage,
-                        "--sym-args {min} {max}: the least number is above the greatest"
-                    );
+                    bail!(Usage, "Invalid range to --sym-args: {min} is above {max}");
+                }
+                if max == 0 {
+                    bail!(Usage, "Invalid range to --sym-args: no arguments at all");
                 }
                 let max_len = number("a length")?;
                 config
@@ -106,6 +106,7 @@ pub(crate) fn host_config(
                         FILE_NAMES.len()
                     );
                 }
+                check_symbolic_files(count, size, &config)?;
                 for name in &FILE_NAMES[..count as usize] {
                     config.files.push(FileSpec::symbolic(vec![*name], size));
                 }
@@ -148,6 +149,26 @@ pub(crate) fn host_config(
     }
     expect_feasible(&config)?;
     Ok(config)
+}
+
+/// Refuses what KLEE refuses, with its texts.
+fn check_symbolic_files(count: u32, size: u32, config: &HostConfig) -> Result<()> {
+    if config.files.iter().any(|file| file.path == FILE_NAMES[..1]) {
+        bail!(Usage, "Multiple --sym-files are not allowed");
+    }
+    if count == 0 {
+        bail!(
+            Usage,
+            "The first argument to --sym-files (number of files) cannot be 0"
+        );
+    }
+    if size == 0 {
+        bail!(
+            Usage,
+            "The second argument to --sym-files (file size) cannot be 0"
+        );
+    }
+    Ok(())
 }
 
 /// The calls that fail with KLEE's `--max-fail`, as far as Linux lets them fail. The C library

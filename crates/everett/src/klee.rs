@@ -37,11 +37,112 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
             return ("user".to_owned(), "invalid range".to_owned());
         }
         InvalidAssumption => ("user", message),
+        BadJump if message.ends_with("which is not a label") => {
+            ("exec", "indirectbr: illegal label address")
+        }
+        Trap => match sanitizer_check(message) {
+            Some((_, ending, text)) => (*ending, *text),
+            None => (kind.name(), message),
+        },
         Unsupported => ("exec", message),
         // KLEE does not detect the others.
         other => other.klee_name().unwrap_or((other.name(), message)),
     };
     (format!("{ending}.err"), text.to_owned())
+}
+
+/// Clang's reasons for traps of the undefined behaviour sanitizer, with the suffixes and texts of
+/// KLEE's runtime for it. Clang's reason does not tell several of KLEE's texts apart for
+/// conversions, pointers, and overflow in a negation; the usual one is given.
+const SANITIZER_CHECKS: &[(&str, &str, &str)] = &[
+    (
+        "Alignment assumption violated",
+        "ptr",
+        "alignment-assumption",
+    ),
+    (
+        "Alignment, null, or object-size error",
+        "ptr",
+        "null-pointer-use",
+    ),
+    ("Array index out of bounds", "ptr", "out-of-bounds-index"),
+    ("Local out of bounds", "ptr", "out-of-bounds-index"),
+    (
+        "Loaded an invalid or uninitialized value",
+        "invalid_load",
+        "load invalid value",
+    ),
+    (
+        "Invalid use of builtin function",
+        "invalid_builtin_use",
+        "invalid-builtin-use",
+    ),
+    (
+        "Floating-point to integer conversion overflowed",
+        "overflow",
+        "float-cast-overflow",
+    ),
+    (
+        "Integer divide or remainder overflowed",
+        "overflow",
+        "integer division overflow",
+    ),
+    (
+        "Function called with mismatched signature",
+        "function_type_mismatch",
+        "function-type-mismatch",
+    ),
+    (
+        "Implicit integer conversion overflowed",
+        "implicit_truncation",
+        "implicit-signed-integer-truncation",
+    ),
+    (
+        "Passing null",
+        "nullable_attribute",
+        "invalid-null-argument",
+    ),
+    (
+        "Returning null",
+        "nullable_attribute",
+        "invalid-null-return",
+    ),
+    (
+        "Pointer arithmetic overflowed bounds",
+        "ptr",
+        "pointer-overflow",
+    ),
+    (
+        "Execution reached the end of a value-returning function",
+        "missing_return",
+        "missing-return",
+    ),
+    (
+        "Shift exponent is too large",
+        "overflow",
+        "shift out of bounds",
+    ),
+    ("unsigned integer", "overflow", "unsigned-integer-overflow"),
+    ("signed integer", "overflow", "signed-integer-overflow"),
+    ("Integer ", "overflow", "signed-integer-overflow"),
+    (
+        "_builtin_unreachable()",
+        "unreachable_call",
+        "unreachable-call",
+    ),
+    (
+        "Variable length array bound evaluates to non-positive",
+        "ptr",
+        "non-positive-vla-index",
+    ),
+];
+
+/// Returns the row of the check that trapped, if it is one of the undefined behaviour sanitizer.
+fn sanitizer_check(message: &str) -> Option<&'static (&'static str, &'static str, &'static str)> {
+    let (_, reason) = message.split_once("(Undefined Behavior Sanitizer: ")?;
+    SANITIZER_CHECKS
+        .iter()
+        .find(|(start, ..)| reason.starts_with(start))
 }
 
 /// Returns KLEE's text, which contains the expression only.

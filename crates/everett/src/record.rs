@@ -626,6 +626,10 @@ fn confirm(
 }
 
 impl Listener for Recorder<'_> {
+    fn printed(&mut self, output: &[Vec<u8>; 2]) {
+        self.observer.event(&Event::Printed { output });
+    }
+
     fn path(&mut self, end: &PathEnd) {
         self.observer.event(&Event::PathDone(end));
         let Some(trace) = end.trace.as_ref().filter(|_| !self.spec.no_tests) else {

@@ -205,7 +205,7 @@ bug_kinds! {
     InvalidCall: "invalid-call", Signals(MEMORY_FAULTS), NOT_MAPPED, [],
         Some(("exec", "invalid function pointer"));
     /// A read of a variadic argument after the last one.
-    MissingArgument: "missing-argument", Unseen, NO_FAULT, [], None;
+    MissingArgument: "missing-argument", Unseen, NO_FAULT, [], KLEE_OUT_OF_BOUNDS;
     /// A `longjmp` to an invalid target.
     BadJump: "bad-jump", Signals(MEMORY_FAULTS), NO_FAULT, [], None;
     /// A memory leak at exit.

@@ -170,3 +170,138 @@ int main(void) {
     let messages = fs::read_to_string(folder.join("out/messages.txt")).expect("a text");
     assert_eq!(messages.matches("KLEE: ERROR").count(), 1, "{messages}");
 }
+
+/// As KLEE does, a run prints what the program prints: once what paths have in common.
+#[test]
+fn what_the_program_prints_is_printed() {
+    const PRINTS: &str = r#"
+#include <klee/klee.h>
+#include <unistd.h>
+int main(void) {
+  int which = klee_int("which");
+  write(1, "first\n", 6);
+  int small = which < 10;
+  write(1, small ? "small\n" : "large\n", 6);
+  write(2, "error\n", 6);
+  if (small && which > 5)
+    write(1, "middle\n", 7);
+  klee_assert(which != 77);
+  write(1, "last\n", 5);
+  return 0;
+}
+"#;
+    let folder = folder("klee-prints");
+    build(&folder, "prints", PRINTS, &["-g"]);
+    for workers in ["1", "2"] {
+        let mut run = everett(&folder);
+        run.args(["run", "--klee-messages", "--workers", workers, "./prints"]);
+        let output = expect(&mut run, 1);
+        let printed = String::from_utf8(output.stdout.clone()).expect("UTF-8");
+        let mut printed: Vec<&str> = printed.lines().collect();
+        printed.sort_unstable();
+        assert_eq!(
+            printed,
+            ["first", "large", "last", "last", "last", "middle", "small"]
+        );
+        let errors = text(&output).matches("error\n").count();
+        assert_eq!(errors, 2, "each side of the first branch");
+    }
+}
+
+#[test]
+fn traps_of_the_sanitizer_have_the_texts_of_klee() {
+    const CHECKED: &str = r#"
+#include <klee/klee.h>
+int main(void) {
+  int table[4] = {0}, which, number;
+  klee_make_symbolic(&which, sizeof which, "which");
+  klee_make_symbolic(&number, sizeof number, "number");
+  switch (which) {
+  case 1: return table[number & 7];
+  case 2: return number + 1;
+  case 3: return 1 << number;
+  case 4: return *(_Bool *)&number;
+  }
+  return 0;
+}
+"#;
+    let folder = folder("klee-sanitizer");
+    let checks = "-fsanitize=array-bounds,signed-integer-overflow,shift-exponent,bool";
+    build(&folder, "checked", CHECKED, &["-g", "-O0", checks]);
+    let (errors, endings) = errors(&folder, "./checked");
+    let expected = [
+        "10: shift out of bounds",
+        "11: load invalid value",
+        "8: out-of-bounds-index",
+        "9: signed-integer-overflow",
+    ];
+    assert_eq!(errors, expected);
+    assert_eq!(
+        endings,
+        [
+            "invalid_load.err",
+            "overflow.err",
+            "overflow.err",
+            "ptr.err"
+        ]
+    );
+}
+
+#[test]
+fn wrong_arguments_of_the_runtime_are_refused_with_its_texts() {
+    let folder = folder("klee-wrong-arguments");
+    build(&folder, "files", FILES, &[]);
+    for (args, wanted) in [
+        (
+            "--sym-files 1 10 --sym-files 2 10",
+            "Multiple --sym-files are not allowed",
+        ),
+        ("--sym-files 0 10", "(number of files) cannot be 0"),
+        ("--sym-files 2 0", "(file size) cannot be 0"),
+        ("--sym-args 3 2 10", "Invalid range to --sym-args"),
+        ("--sym-args 0 0 10", "Invalid range to --sym-args"),
+    ] {
+        let mut run = everett(&folder);
+        run.args(["run", "./files"]).args(args.split(' '));
+        let said = text(&expect(&mut run, 2));
+        assert!(said.contains(wanted), "{args}: {said}");
+    }
+}
+
+/// KLEE reports these as errors of memory and of execution.
+#[test]
+fn jumps_and_variadic_arguments_have_the_texts_of_klee() {
+    const WRONG: &str = r#"
+#include <klee/klee.h>
+#include <stdarg.h>
+int last(int count, ...) {
+  va_list list;
+  va_start(list, count);
+  int value = va_arg(list, int);
+  value = va_arg(list, int);
+  return value;
+}
+int main(void) {
+  void *labels[] = {&&one, &&two};
+  long which;
+  klee_make_symbolic(&which, sizeof which, "which");
+  if (which == 5)
+    return last(1, 2);
+  void *label = which == 7 ? (void *)which : labels[which & 1];
+  goto *label;
+one:
+  return 1;
+two:
+  return 2;
+}
+"#;
+    let folder = folder("klee-jumps");
+    build(&folder, "wrong", WRONG, &["-g", "-O0"]);
+    let (errors, endings) = errors(&folder, "./wrong");
+    let expected = [
+        "18: indirectbr: illegal label address",
+        "8: memory error: out of bound pointer",
+    ];
+    assert_eq!(errors, expected);
+    assert_eq!(endings, ["exec.err", "ptr.err"]);
+}

@@ -21,10 +21,11 @@ impl Explorer<'_> {
     pub(super) fn cut(
         &mut self,
         id: StateId,
-        state: Box<State>,
+        mut state: Box<State>,
         why: &'static str,
         listener: &mut dyn Listener,
     ) {
+        self.tell_output(&mut state, listener);
         self.statistics.unknown.add(state.path.weight);
         self.count_partial();
         self.close(id, &state, PathEnding::Cut(why), None, listener);
@@ -50,6 +51,7 @@ impl Explorer<'_> {
             self.searcher.removed(id);
             return;
         }
+        self.tell_output(&mut state, listener);
         listener.ended(&mut StateView::new(id, &state, &mut self.worker), &ending);
         let is_cut = matches!(&ending, Ending::Bug(bug) if self.is_cut_by(&state, bug));
         let is_silent = matches!(&ending, Ending::EndPath);
@@ -322,6 +324,17 @@ impl Explorer<'_> {
         match host.map(Host::changed_files) {
             Some(files) => self.worker.written(state, files),
             None => self.worker.saved_files(state),
+        }
+    }
+
+    /// Tells the listener what a state has printed since the last time.
+    pub(super) fn tell_output(&mut self, state: &mut State, listener: &mut dyn Listener) {
+        if !self.config.tell_output {
+            return;
+        }
+        let output = self.worker.output_since(state);
+        if output.iter().any(|bytes| !bytes.is_empty()) {
+            listener.printed(&output);
         }
     }
 

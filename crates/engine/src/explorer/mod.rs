@@ -50,6 +50,10 @@ use closing::Closing;
 pub trait Listener {
     /// A path of a single program ended.
     fn path(&mut self, _end: &PathEnd) {}
+    /// A path has printed this on standard output and standard error since it was heard of last.
+    /// What several paths printed together is told once. Called only with
+    /// [`ExplorerConfig::tell_output`].
+    fn printed(&mut self, _output: &[Vec<u8>; 2]) {}
     /// A finding was made, the first at its location.
     fn finding(&mut self, finding: &WorldFinding);
     /// Two builds behave differently.

@@ -197,6 +197,7 @@ impl Explorer<'_> {
     /// Splits a state at a question with several answers.
     fn fork(&mut self, id: StateId, state: &mut State, fork: Fork, listener: &mut dyn Listener) {
         self.statistics.forks += 1;
+        self.tell_output(state, listener);
         let one_side = self.takes_one_side(state, &fork);
         match self.worker.split(state, fork) {
             Other::State(child) if self.is_over_depth(&child) => {

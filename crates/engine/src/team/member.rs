@@ -18,6 +18,7 @@ use crate::world::transfer::{WorldPart, WorldSnapshot};
 /// An event of another worker for the listener of the lead.
 pub(crate) enum Event {
     Path(Box<PathEnd>),
+    Printed([Vec<u8>; 2]),
     Finding(Box<WorldFinding>),
     Difference(Box<Difference>),
     SetUp(Box<Setup>, Box<Trace>),
