@@ -26,7 +26,13 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
         _ if message.starts_with(CHECK_MEMORY_ACCESS) => {
             ("ptr", "check_memory_access: memory error")
         }
-        InvalidFree if matches!(message, "free of a global" | "free of a constant global") => {
+        // KLEE has the arguments of the program in a global.
+        InvalidFree
+            if matches!(
+                message,
+                "free of a global" | "free of a constant global" | "free of a kernel-made block"
+            ) =>
+        {
             ("free", "free of global")
         }
         InvalidFree if message == "free of a stack slot" => ("free", "free of alloca"),
@@ -39,6 +45,11 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
         InvalidAssumption => ("user", message),
         BadJump if message.ends_with("which is not a label") => {
             ("exec", "indirectbr: illegal label address")
+        }
+        // The C++ library prints this, and KLEE's as well.
+        UncaughtException => {
+            let text = message.strip_prefix("an ").unwrap_or(message);
+            return ("abort.err".to_owned(), format!("terminating due to {text}"));
         }
         Trap => match sanitizer_check(message) {
             Some((_, ending, text)) => (*ending, *text),
@@ -405,6 +416,12 @@ mod tests {
                 "free.err",
                 "free of alloca",
             ),
+            (
+                BugKind::InvalidFree,
+                "free of a kernel-made block",
+                "free.err",
+                "free of global",
+            ),
             (BugKind::DivisionByZero, "", "div.err", "divide by zero"),
             (
                 BugKind::Assertion,
@@ -441,6 +458,12 @@ mod tests {
                 "klee_check_memory_access: read of 5 bytes",
                 "ptr.err",
                 "check_memory_access: memory error",
+            ),
+            (
+                BugKind::UncaughtException,
+                "an uncaught exception of type std::logic_error",
+                "abort.err",
+                "terminating due to uncaught exception of type std::logic_error",
             ),
             (BugKind::Leak, "7 bytes", "leak.err", "7 bytes"),
         ] {

@@ -186,7 +186,7 @@ fn options_that_make_no_sense() {
         ),
         (
             &["--sym-args", "3", "1", "2"],
-            &["the least number is above the greatest"],
+            &["Invalid range to --sym-args"],
         ),
         (&["--sym-files", "30", "4"], &["at most 26 files"]),
         (

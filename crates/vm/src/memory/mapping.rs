@@ -304,18 +304,24 @@ impl Memory {
             self.heap_bytes = before;
             return Some(start);
         }
-        let mut start = self.lowest.checked_sub(size.checked_add(GAP)?)?;
-        start &= !(PAGE_SIZE - 1);
+        if let Some(start) = self.room_below(self.lowest, size) {
+            self.lowest = start;
+            return Some(start);
+        }
+        // Addresses that were unmapped are used again when there are no others.
+        self.room_below(TOP, size)
+    }
+
+    /// Finds the highest free address below another one for a mapping of this size.
+    fn room_below(&self, top: u64, size: u64) -> Option<u64> {
+        let room = size.checked_add(GAP)?;
+        let mut start = top.checked_sub(room)? & !(PAGE_SIZE - 1);
         while start > BREAK_END
-            && let Some(taken) = self.mappings_in(start, size + GAP)?.first()
+            && let Some(taken) = self.mappings_in(start, room)?.first()
         {
-            start = taken.start.checked_sub(size + GAP)?;
+            start = taken.start.checked_sub(room)?;
         }
-        if start <= BREAK_END {
-            return None;
-        }
-        self.lowest = start;
-        Some(start)
+        (start > BREAK_END).then_some(start)
     }
 
     /// Returns whether the range is free and mappings can be placed there.

@@ -19,6 +19,17 @@ const TABLE_SIZE: u64 = 8;
 /// Maximum length of a name or message in a report.
 const MAX_TEXT_LENGTH: u64 = 500;
 
+/// Returns the name of a C++ type as programs write it.
+fn readable(mangled: &str) -> String {
+    // A type info has the name without the prefix of its symbol, with which it can be demangled.
+    let symbol = format!("_ZTS{mangled}");
+    let name = addr2line::demangle(&symbol, addr2line::gimli::DW_LANG_C_plus_plus);
+    let name = name
+        .as_deref()
+        .and_then(|name| name.strip_prefix("typeinfo name for "));
+    name.unwrap_or(mangled).to_owned()
+}
+
 impl Vm<'_> {
     /// Returns the finding for an uncaught C++ exception.
     pub(super) fn uncaught_exception(&mut self, exception: u64) -> Interrupt {
@@ -29,7 +40,7 @@ impl Vm<'_> {
             .and_then(|type_info| self.peek(type_info.wrapping_add(TYPE_NAME)))
             .and_then(|name| self.peek_text(name, None));
         let message = match name {
-            Some(name) => format!("an uncaught exception of type {name}"),
+            Some(name) => format!("an uncaught exception of type {}", readable(&name)),
             None => "an uncaught exception".to_owned(),
         };
         Bug::new(BugKind::UncaughtException, message).into()
@@ -137,5 +148,19 @@ impl Vm<'_> {
             }
         }
         Some(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    #[test]
+    fn types_have_the_names_of_the_source() {
+        assert_eq!(readable("i"), "int");
+        assert_eq!(readable("PKc"), "char const*");
+        assert_eq!(readable("St13runtime_error"), "std::runtime_error");
+        assert_eq!(readable("N5store5EmptyE"), "store::Empty");
+        assert_eq!(readable("no name"), "no name");
     }
 }
