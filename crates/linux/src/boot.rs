@@ -258,6 +258,7 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         state_change: None,
         has_executed: true,
         groups: Arc::default(),
+        file_ids: [None; 2],
         limits: Arc::default(),
         parent_death_signal: 0,
         is_subreaper: false,

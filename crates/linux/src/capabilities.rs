@@ -18,6 +18,11 @@ pub struct Capabilities {
 /// All capabilities.
 pub const ALL: u64 = (1 << 41) - 1;
 
+pub const CHOWN: u32 = 0;
+pub const DAC_OVERRIDE: u32 = 1;
+pub const DAC_READ_SEARCH: u32 = 2;
+pub const FOWNER: u32 = 3;
+pub const FSETID: u32 = 4;
 pub const KILL: u32 = 5;
 pub const SETGID: u32 = 6;
 pub const SETUID: u32 = 7;
@@ -34,9 +39,9 @@ pub const SYS_TIME: u32 = 25;
 pub const MKNOD: u32 = 27;
 pub const WAKE_ALARM: u32 = 35;
 
-/// Capabilities for files. A process overrides file permissions and owners if all of them are
-/// effective; they follow the user id that the file system checks.
-const OF_FILES: u64 = 0x1f;
+/// Capabilities about files, which follow the user id that file permission checks use: the five
+/// above, `CAP_LINUX_IMMUTABLE`, `CAP_MKNOD` and `CAP_MAC_OVERRIDE`.
+const OF_FILES: u64 = 0x1f | 1 << 9 | 1 << MKNOD | 1 << 32;
 
 impl Capabilities {
     /// The capabilities of root.
@@ -48,19 +53,19 @@ impl Capabilities {
         ambient: 0,
     };
 
-    /// Replaces the effective set.
-    pub fn with(self, effective: u64) -> Capabilities {
-        Capabilities { effective, ..self }
-    }
-
     /// Whether a capability is effective.
     pub fn has(&self, capability: u32) -> bool {
         self.effective >> capability & 1 != 0
     }
 
-    /// Whether the effective set overrides all file permissions.
-    pub fn overrides_files(&self) -> bool {
-        self.effective & OF_FILES == OF_FILES
+    /// Updates the effective set after `setfsuid`.
+    pub fn follow_file_user(&mut self, old: u32, new: u32) {
+        if old == 0 && new != 0 {
+            self.effective &= !OF_FILES;
+        }
+        if old != 0 && new == 0 {
+            self.effective |= self.permitted & OF_FILES;
+        }
     }
 
     /// Updates the sets after a change of the user ids: real, effective, saved.
@@ -113,7 +118,7 @@ mod tests {
         for_now.follow_users([0; 3], [0, 5, 0], false);
         assert_eq!((for_now.effective, for_now.permitted), (0, ALL));
         for_now.follow_users([0, 5, 0], [0; 3], false);
-        assert!(for_now.has(KILL) && for_now.overrides_files());
+        assert!(for_now.has(KILL) && for_now.has(DAC_OVERRIDE));
         kept.follow_exec([5; 3]);
         assert_eq!((kept.effective, kept.permitted), (0, 0));
     }

@@ -104,6 +104,7 @@ impl HostState {
         let ids = self.ids_after_exec(&self.processes[process], execution);
         let process = Arc::make_mut(&mut self.processes[process]);
         (process.uid, process.gid) = (ids.uid, ids.gid);
+        process.file_ids = [None; 2];
         process.started_as = ids;
         // Debuggers may look at a program with the privileges of its user only.
         process.dumpable = u32::from(ids.uid[0] == ids.uid[1] && ids.gid[0] == ids.gid[1]);

@@ -58,6 +58,7 @@ impl HostState {
             About::Arguments => return strings(&process.execution.args),
             About::Environment => return strings(&process.execution.env),
             About::Name => format!("{}\n", self.name_of(process.pid)),
+            About::Constant(text) => text.to_owned(),
             About::ControlGroup => "0::/\n".to_owned(),
             About::Transfers => "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\n\
                                  write_bytes: 0\ncancelled_write_bytes: 0\n"
@@ -132,12 +133,17 @@ impl HostState {
             process.umask,
             process.parent
         );
-        for (name, [real, effective, saved]) in [("Uid", process.uid), ("Gid", process.gid)] {
-            let _ = writeln!(text, "{name}:\t{real}\t{effective}\t{saved}\t{effective}");
+        let [user, group] = process.file_ids;
+        for (name, ids, of_files) in [("Uid", process.uid, user), ("Gid", process.gid, group)] {
+            let [real, effective, saved] = ids;
+            let of_files = of_files.unwrap_or(effective);
+            let _ = writeln!(text, "{name}:\t{real}\t{effective}\t{saved}\t{of_files}");
         }
+        let groups: Vec<String> = process.groups.iter().map(u32::to_string).collect();
+        let groups = groups.join(" ");
         let _ = write!(
             text,
-            "FDSize:\t{}\nGroups:\t \nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\n\
+            "FDSize:\t{}\nGroups:\t{groups} \nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\n\
              VmRSS:\t{kib:8} kB\nVmData:\t{kib:8} kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n",
             MAX_DESCRIPTORS,
         );
@@ -154,6 +160,11 @@ impl HostState {
         ] {
             let _ = writeln!(text, "{name}:\t{set:016x}");
         }
+        let no_more = u32::from(process.no_new_privileges);
+        let _ = writeln!(
+            text,
+            "NoNewPrivs:\t{no_more}\nSeccomp:\t0\nSeccomp_filters:\t0"
+        );
         text.push_str("Cpus_allowed:\t1\nCpus_allowed_list:\t0\n");
         text
     }

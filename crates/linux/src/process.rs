@@ -351,6 +351,9 @@ pub struct ProcessState {
     pub has_executed: bool,
     /// Supplementary groups.
     pub groups: Arc<Vec<u32>>,
+    /// The user and group that file permission checks use, if they are not the effective ones
+    /// (`setfsuid`, `setfsgid`).
+    pub file_ids: [Option<u32>; 2],
     /// Resource limits.
     pub limits: Arc<Limits>,
     /// `PR_SET_PDEATHSIG`: the signal that it gets when its parent exits.

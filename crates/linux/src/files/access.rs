@@ -1,6 +1,7 @@
 //! File permission checks: the credentials of a process against the mode and owner of an inode.
 
 use super::inode::{Inode, InodeKind};
+use crate::capabilities::{self, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER, FSETID};
 use crate::errno::Errno;
 
 /// Credentials of a process, as file permission checks use them.
@@ -12,8 +13,8 @@ pub struct FsCredentials {
     pub gid: u32,
     /// Supplementary groups.
     pub groups: Vec<u32>,
-    /// The process has the capabilities that override file permissions.
-    pub overrides: bool,
+    /// Its effective capabilities.
+    pub capabilities: u64,
 }
 
 /// Read permission.
@@ -30,7 +31,11 @@ const STICKY: u32 = 0o1000;
 impl Inode {
     /// Whether a program in this file runs as its owner or group.
     pub fn grants_ids(&self) -> bool {
-        self.mode & SET_UID != 0 || self.mode & (SET_GID | 0o010) == SET_GID | 0o010
+        self.mode & SET_UID != 0 || self.grants_group()
+    }
+
+    fn grants_group(&self) -> bool {
+        self.mode & (SET_GID | 0o010) == SET_GID | 0o010
     }
 }
 
@@ -40,12 +45,12 @@ impl FsCredentials {
         uid: 0,
         gid: 0,
         groups: Vec::new(),
-        overrides: true,
+        capabilities: capabilities::ALL,
     };
 
-    /// Whether it passes all checks, like root.
-    pub fn is_root(&self) -> bool {
-        self.overrides
+    /// Whether a capability is effective.
+    pub fn has(&self, capability: u32) -> bool {
+        self.capabilities >> capability & 1 != 0
     }
 
     /// Whether it is a member of a group.
@@ -53,29 +58,30 @@ impl FsCredentials {
         self.gid == gid || self.groups.contains(&gid)
     }
 
-    /// `EACCES` unless all wanted permissions are granted. Root may read and write every file, and
-    /// execute every file that someone may execute.
+    /// `EACCES` unless all wanted permissions are granted, by the mode or by a capability:
+    /// `CAP_DAC_READ_SEARCH` to read files, and to read and search directories,
+    /// `CAP_DAC_OVERRIDE` for everything but executing what nobody may execute.
     pub fn check(&self, inode: &Inode, wanted: u32) -> Result<(), Errno> {
-        let granted = if self.is_root() {
-            let executable = inode.is_directory() || inode.mode & 0o111 != 0;
-            READ | WRITE | u32::from(executable)
-        } else if self.uid == inode.uid {
+        let granted = if self.uid == inode.uid {
             inode.mode >> 6
         } else if self.is_in(inode.gid) {
             inode.mode >> 3
         } else {
             inode.mode
         };
-        if wanted & !granted & 7 == 0 {
-            Ok(())
-        } else {
-            Err(Errno::EACCES)
-        }
+        let wanted = wanted & 7;
+        let is_directory = inode.is_directory();
+        let only_looks = wanted == READ || (is_directory && wanted & WRITE == 0);
+        let executable = is_directory || inode.mode & 0o111 != 0;
+        let may = wanted & !granted == 0
+            || (only_looks && self.has(DAC_READ_SEARCH))
+            || (self.has(DAC_OVERRIDE) && (wanted & EXECUTE == 0 || executable));
+        if may { Ok(()) } else { Err(Errno::EACCES) }
     }
 
-    /// `EPERM` unless it may change the metadata of a file: only its owner and root may.
+    /// `EPERM` unless it may change the metadata of a file: its owner and `CAP_FOWNER` may.
     pub fn check_owner(&self, inode: &Inode) -> Result<(), Errno> {
-        if self.is_root() || self.uid == inode.uid {
+        if self.has(FOWNER) || self.uid == inode.uid {
             Ok(())
         } else {
             Err(Errno::EPERM)
@@ -86,7 +92,7 @@ impl FsCredentials {
     pub fn check_removal(&self, directory: &Inode, inode: &Inode) -> Result<(), Errno> {
         self.check(directory, WRITE | EXECUTE)?;
         if directory.mode & STICKY != 0
-            && !self.is_root()
+            && !self.has(FOWNER)
             && self.uid != inode.uid
             && self.uid != directory.uid
         {
@@ -95,10 +101,10 @@ impl FsCredentials {
         Ok(())
     }
 
-    /// Clears the set-user-ID bit of a file that a user other than root has changed. Clears the
-    /// set-group-ID bit too if the group may execute the file, or the user is not in the group.
+    /// Clears the set-user-ID bit of a file that a user without `CAP_FSETID` has changed. Clears
+    /// the set-group-ID bit too if the group may execute the file, or the user is not in the group.
     pub fn clear_set_ids(&self, inode: &mut Inode) {
-        if self.is_root() {
+        if self.has(FSETID) {
             return;
         }
         inode.mode &= !SET_UID;
@@ -107,8 +113,8 @@ impl FsCredentials {
         }
     }
 
-    /// Sets the owner of a new file: its creator, with the directory's group
-    /// if that has the set-group-ID bit.
+    /// Sets the owner of a new file: its creator, with the directory's group if that has the
+    /// set-group-ID bit. Only members of that group can then give its rights to who executes it.
     pub fn own(&self, directory: &Inode, inode: &mut Inode) {
         inode.uid = self.uid;
         inode.gid = self.gid;
@@ -116,6 +122,8 @@ impl FsCredentials {
             inode.gid = directory.gid;
             if matches!(inode.kind, InodeKind::Directory(_)) {
                 inode.mode |= SET_GID;
+            } else if inode.grants_group() && !self.is_in(inode.gid) && !self.has(FSETID) {
+                inode.mode &= !SET_GID;
             }
         }
     }
@@ -141,7 +149,7 @@ mod tests {
             uid: 5,
             gid: 6,
             groups: vec![7],
-            overrides: false,
+            capabilities: 0,
         };
         // The owner does not get the permissions of others.
         assert_eq!(who.check(&inode(0o077, 5, 6), READ), Err(Errno::EACCES));
@@ -170,7 +178,7 @@ mod tests {
     fn sticky_directories_keep_the_files_of_others() {
         let who = |uid| FsCredentials {
             uid,
-            overrides: uid == 0,
+            capabilities: if uid == 0 { capabilities::ALL } else { 0 },
             ..FsCredentials::default()
         };
         let directory = Inode::directory(ROOT, 0o1777, 0);

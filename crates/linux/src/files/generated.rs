@@ -9,6 +9,8 @@ pub enum About {
     Arguments,
     /// `auxv`.
     Auxiliary,
+    /// A constant text: what no program of the model changes.
+    Constant(&'static str),
     /// `cgroup`.
     ControlGroup,
     /// `comm`.
@@ -35,20 +37,43 @@ pub enum About {
 
 impl About {
     /// All of them: name, kind and permission bits.
-    pub const ALL: [(&'static str, About, u32); 13] = [
+    pub const ALL: [(&'static str, About, u32); 24] = [
         ("auxv", About::Auxiliary, 0o400),
         ("cgroup", About::ControlGroup, 0o444),
         ("cmdline", About::Arguments, 0o444),
         ("comm", About::Name, 0o644),
+        ("coredump_filter", About::Constant("00000033\n"), 0o644),
         ("environ", About::Environment, 0o400),
+        (
+            "gid_map",
+            About::Constant("         0          0 4294967295\n"),
+            0o644,
+        ),
         ("io", About::Transfers, 0o400),
         ("limits", About::Limits, 0o444),
+        ("loginuid", About::Constant("4294967295"), 0o644),
         ("maps", About::Mappings, 0o444),
+        ("oom_adj", About::Constant("0\n"), 0o644),
         ("oom_score_adj", About::OutOfMemory, 0o644),
+        ("personality", About::Constant("00000000\n"), 0o400),
+        (
+            "projid_map",
+            About::Constant("         0          0 4294967295\n"),
+            0o644,
+        ),
+        ("sessionid", About::Constant("4294967295"), 0o444),
+        ("setgroups", About::Constant("allow\n"), 0o644),
         ("smaps", About::DetailedMappings, 0o444),
         ("stat", About::Numbers, 0o444),
         ("statm", About::Sizes, 0o444),
         ("status", About::Status, 0o444),
+        ("timerslack_ns", About::Constant("50000\n"), 0o666),
+        (
+            "uid_map",
+            About::Constant("         0          0 4294967295\n"),
+            0o644,
+        ),
+        ("wchan", About::Constant("0"), 0o444),
     ];
 }
 
@@ -80,7 +105,10 @@ impl Generated {
     pub fn is_read_only(self) -> bool {
         matches!(
             self,
-            Generated::System(_) | Generated::Interfaces | Generated::Sockets(_)
+            Generated::System(_)
+                | Generated::Interfaces
+                | Generated::Sockets(_)
+                | Generated::Process(_, About::Constant(_))
         )
     }
 

@@ -3,6 +3,7 @@
 use everett_vm::Value;
 
 use super::paths::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW};
+use crate::capabilities::{CHOWN, FSETID};
 use crate::errno::Errno;
 use crate::files::{InodeKind, OpenFlags, Target, WRITE};
 use crate::ids::InodeId;
@@ -164,8 +165,12 @@ fn utimensat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if flags & !(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let times = kernel.read_nanoseconds(address)?;
-    if times == [Time::Kept; 2] {
+    // Wrong times are told only where there is such a file.
+    let times = match kernel.read_nanoseconds(address) {
+        Err(Stop::Errno(Errno::EINVAL)) => None,
+        times => Some(times?),
+    };
+    if times == Some([Time::Kept; 2]) {
         return Ok(Value::ZERO);
     }
     let target = if path == 0 {
@@ -173,7 +178,7 @@ fn utimensat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     } else {
         kernel.target(call.int(0), path, flags)?
     };
-    kernel.change_times(target, times)
+    kernel.change_times(target, times.ok_or(Errno::EINVAL)?)
 }
 
 fn truncate(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -304,7 +309,7 @@ impl Kernel<'_, '_> {
         }
         who.check_owner(inode)?;
         let mut mode = mode & 0o7777;
-        if !who.is_root() && !who.is_in(inode.gid) {
+        if !who.has(FSETID) && !who.is_in(inode.gid) {
             mode &= !SET_GID;
         }
         let inode = self.host.files.tree.get_mut(id);
@@ -326,9 +331,14 @@ impl Kernel<'_, '_> {
         let owns = who.uid == inode.uid;
         let may_give = uid == KEPT || (owns && uid == inode.uid);
         let may_group = gid == KEPT || (owns && (who.is_in(gid) || gid == inode.gid));
-        let allowed = who.is_root() || (may_give && may_group);
+        let allowed = who.has(CHOWN) || (may_give && may_group);
         if !allowed {
             return Err(Errno::EPERM.into());
+        }
+        // The call takes these bits, which is a change of the mode.
+        let gives_ids = inode.mode & SET_UID != 0 || inode.grants_ids();
+        if !inode.is_directory() && gives_ids {
+            who.check_owner(inode)?;
         }
         let inode = self.host.files.tree.get_mut(id);
         if uid != KEPT {

@@ -11,9 +11,8 @@ use crate::table::{Call, Row};
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
     Row::new("capget", 125, &[Pointer, Pointer], &[], capget),
-    Row::new("capset", 126, &[Pointer, Pointer], &[], capset).without(
-        "capabilities of single threads; capabilities about files have an effect together only",
-    ),
+    Row::new("capset", 126, &[Pointer, Pointer], &[], capset)
+        .without("capabilities of single threads"),
 ];
 
 /// Versions of the interface; the first one has 32 bits.

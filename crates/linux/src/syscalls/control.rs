@@ -3,7 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
-use crate::capabilities::SYS_RESOURCE;
+use crate::capabilities::{SETPCAP, SYS_RESOURCE};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::limits::{DESCRIPTORS, Limit, UNLIMITED};
@@ -129,6 +129,7 @@ impl Kernel<'_, '_> {
 
 fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const SET_PDEATHSIG: u64 = 1;
+    const SET_SECUREBITS: u64 = 28;
     const GET_PDEATHSIG: u64 = 2;
     const GET_DUMPABLE: u64 = 3;
     const SET_DUMPABLE: u64 = 4;
@@ -245,6 +246,7 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         GET_NO_NEW_PRIVS => {
             return Ok(Value::concrete(kernel.process().no_new_privileges.into()));
         }
+        SET_SECUREBITS if !kernel.is_capable(SETPCAP) => return Err(Errno::EPERM.into()),
         operation => {
             kernel.refuse("prctl", format!("prctl operation {operation}"));
             return Err(Errno::EINVAL.into());

@@ -217,6 +217,9 @@ impl Kernel<'_, '_> {
         if dentry.must_be_directory && !is_directory {
             return Err(Errno::ENOTDIR.into());
         }
+        if dentry.must_be_directory {
+            return Err(Errno::EISDIR.into());
+        }
         self.check_removal(&dentry, id)?;
         if is_directory {
             return Err(Errno::EISDIR.into());

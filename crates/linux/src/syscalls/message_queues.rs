@@ -3,7 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
-use crate::capabilities::SYS_RESOURCE;
+use crate::capabilities::{DAC_OVERRIDE, FOWNER, SYS_RESOURCE};
 use crate::errno::Errno;
 use crate::files::{Description, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
@@ -95,7 +95,7 @@ fn mq_unlink(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let id = *kernel.host.ipc.names.get(&name).ok_or(Errno::ENOENT)?;
     let owner = queue(kernel.host, id).map(|queue| queue.uid);
     let who = kernel.fs_credentials();
-    if !who.is_root() && owner != Some(who.uid) {
+    if !who.has(FOWNER) && owner != Some(who.uid) {
         return Err(Errno::EPERM.into());
     }
     Arc::make_mut(&mut kernel.host.ipc).names.remove(&name);
@@ -265,7 +265,7 @@ impl Kernel<'_, '_> {
             () if who.is_in(queue.gid) => 3,
             () => 0,
         };
-        if who.is_root() || queue.mode >> shift & wanted == wanted {
+        if who.has(DAC_OVERRIDE) || queue.mode >> shift & wanted == wanted {
             Ok(())
         } else {
             Err(Errno::EACCES)

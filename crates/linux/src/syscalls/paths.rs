@@ -280,10 +280,10 @@ impl Kernel<'_, '_> {
     pub fn fs_credentials(&self) -> FsCredentials {
         let process = self.process();
         FsCredentials {
-            uid: process.uid[1],
-            gid: process.gid[1],
+            uid: process.file_ids[0].unwrap_or(process.uid[1]),
+            gid: process.file_ids[1].unwrap_or(process.gid[1]),
             groups: process.groups.to_vec(),
-            overrides: process.capabilities.overrides_files(),
+            capabilities: process.capabilities.effective,
         }
     }
 
@@ -445,8 +445,10 @@ impl Kernel<'_, '_> {
         if flags & EFFECTIVE == 0 {
             let process = self.process();
             (who.uid, who.gid) = (process.uid[0], process.gid[0]);
-            let permitted = process.capabilities.permitted;
-            who.overrides = who.uid == 0 && process.capabilities.with(permitted).overrides_files();
+            who.capabilities = match who.uid {
+                0 => process.capabilities.permitted,
+                _ => 0,
+            };
         }
         let id = if flags & AT_EMPTY_PATH != 0 {
             match self.target(fd, path, flags)? {

@@ -73,15 +73,13 @@ pub const ROWS: &[Row] = &[
         |kernel, call| get_three(kernel, call, group),
     ),
     Row::new("setfsuid", 122, &[Int], &[], |kernel, call| {
-        let own = kernel.process().uid[1];
-        set_for_files(kernel, call, "setfsuid", own)
+        set_for_files(kernel, call, user)
     })
-    .without("no effect"),
+    .without("ids of single threads"),
     Row::new("setfsgid", 123, &[Int], &[], |kernel, call| {
-        let own = kernel.process().gid[1];
-        set_for_files(kernel, call, "setfsgid", own)
+        set_for_files(kernel, call, group)
     })
-    .without("no effect"),
+    .without("ids of single threads"),
     Row::new("getgroups", 115, &[Int, Pointer], &[], getgroups),
     Row::new(
         "setgroups",
@@ -103,13 +101,22 @@ pub const ROWS: &[Row] = &[
     Row::new("setsid", 112, &[], &[], setsid),
 ];
 
-/// Handles `setfsuid` and `setfsgid`, which have no effect here. Returns the current id.
-fn set_for_files(kernel: &mut Kernel<'_, '_>, call: &Call, name: &str, own: u32) -> Answer {
-    // Programs query the current id by setting an invalid one.
-    if ![own, u32::MAX].contains(&(call.args[0] as u32)) {
-        kernel.refuse(name, name);
+/// Handles `setfsuid` and `setfsgid`: sets the id that file permission checks use, if the process
+/// has it as another id or may set any. Returns the one before, also where nothing was set.
+fn set_for_files(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answer {
+    let new = call.args[0] as u32;
+    let may_set_any = kernel.may_set_ids(select);
+    let at = usize::from(!kernel.is_of_users(select));
+    let process = kernel.process_mut();
+    let ids = *select(process);
+    let old = process.file_ids[at].unwrap_or(ids[1]);
+    if new != SAME && (may_set_any || ids.contains(&new) || new == old) {
+        process.file_ids[at] = (new != ids[1]).then_some(new);
+        if at == 0 {
+            process.capabilities.follow_file_user(old, new);
+        }
     }
-    number(own)
+    number(old)
 }
 
 fn number(number: u32) -> Answer {
@@ -145,7 +152,7 @@ fn set_one(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answ
         false if to == ids[0] || to == ids[2] => ids[1] = to,
         false => return Err(Errno::EPERM.into()),
     }
-    kernel.follow_users(before);
+    kernel.follow_users(before, select);
     Ok(Value::ZERO)
 }
 
@@ -170,7 +177,7 @@ fn set_two(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> Answ
     if real != SAME || (effective != SAME && effective != old[0]) {
         ids[2] = ids[1];
     }
-    kernel.follow_users(before);
+    kernel.follow_users(before, select);
     Ok(Value::ZERO)
 }
 
@@ -189,7 +196,7 @@ fn set_three(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -> An
             *number = to;
         }
     }
-    kernel.follow_users(before);
+    kernel.follow_users(before, select);
     Ok(Value::ZERO)
 }
 
@@ -232,7 +239,10 @@ fn setgroups(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let bytes = kernel.read_bytes(call.args[1], 4 * count as u64)?;
     let groups = bytes.as_chunks::<4>().0;
     let groups = groups.iter().map(|bytes| u32::from_le_bytes(*bytes));
-    kernel.process_mut().groups = Arc::new(groups.collect());
+    // The kernel keeps them in order, and tells them so.
+    let mut groups: Vec<u32> = groups.collect();
+    groups.sort_unstable();
+    kernel.process_mut().groups = Arc::new(groups);
     Ok(Value::ZERO)
 }
 
@@ -291,15 +301,22 @@ fn setsid(kernel: &mut Kernel<'_, '_>, _: &Call) -> Answer {
 impl Kernel<'_, '_> {
     /// Whether the process may set the user or group ids to any number.
     fn may_set_ids(&mut self, select: IdSelector) -> bool {
-        let process = self.process_mut();
-        let users: *const Ids = &process.uid;
-        let is_of_users = std::ptr::eq(select(process), users);
+        let is_of_users = self.is_of_users(select);
         self.is_capable(if is_of_users { SETUID } else { SETGID })
     }
 
-    /// Updates the capabilities after a change of the user ids.
-    fn follow_users(&mut self, (before, groups_before): (Ids, Ids)) {
+    /// Whether these are the user ids, and not those of groups.
+    fn is_of_users(&mut self, select: IdSelector) -> bool {
         let process = self.process_mut();
+        let users: *const Ids = &process.uid;
+        std::ptr::eq(select(process), users)
+    }
+
+    /// Updates the capabilities and the id for files after a change of user or group ids.
+    fn follow_users(&mut self, (before, groups_before): (Ids, Ids), select: IdSelector) {
+        let at = usize::from(!self.is_of_users(select));
+        let process = self.process_mut();
+        process.file_ids[at] = None;
         let keeps = process.keeps_capabilities;
         process
             .capabilities

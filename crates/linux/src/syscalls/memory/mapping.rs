@@ -5,7 +5,7 @@ use everett_vm::{Backing, FileView, MappingTraits, Placement, Protection, Value,
 use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
 use crate::errno::Errno;
 use crate::file_mappings::holders;
-use crate::files::{Description, Device, InodeKind, Target};
+use crate::files::{Description, Device, InodeKind, OpenFlags, Target};
 use crate::ids::InodeId;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::table::Call;
@@ -69,6 +69,12 @@ pub(crate) fn decode_mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Ma
         0 => Some(kernel.description(call.int(4))?),
         _ => None,
     };
+    if file
+        .as_ref()
+        .is_some_and(|(_, open)| open.flags.has(OpenFlags::PATH))
+    {
+        return Err(Errno::EBADF.into());
+    }
     let kind = flags & TYPE;
     if len == 0 {
         return Err(Errno::EINVAL.into());
