@@ -6,8 +6,8 @@ use triomphe::Arc;
 use crate::host::HostState;
 use crate::process::{ExitState, ExitStatus, ProcessState, RunState, StateChange, TaskState};
 use crate::signals::{
-    DEFAULT, IGNORE, IGNORED_BY_DEFAULT, SA_NOCLDSTOP, SIGCHLD, SIGCONT, SIGKILL, STOPPING, Signal,
-    bit, code,
+    DEFAULT, FIRST_QUEUED, IGNORE, IGNORED_BY_DEFAULT, SA_NOCLDSTOP, SIGCHLD, SIGCONT, SIGKILL,
+    STOPPING, Signal, bit, code,
 };
 use crate::wait::WaitCondition;
 
@@ -118,6 +118,10 @@ impl HostState {
             Some(first) => first.blocked & bit(signal.number) != 0,
         } || self.is_waited_for(pid, signal.number);
         self.apply_immediate_effects(pid, signal.number);
+        let is_new = signal.number >= FIRST_QUEUED
+            || self
+                .process_by_pid(pid)
+                .is_none_or(|process| process.pending.mask() & bit(signal.number) == 0);
         let added = match self.process_by_pid_mut(pid) {
             Some(process) if matches!(process.exit_state, ExitState::Alive) => {
                 // An ignored and unblocked signal is discarded.
@@ -125,7 +129,10 @@ impl HostState {
             }
             _ => true,
         };
-        self.announce_signal(signal.number);
+        // One that is pending already is not sent again: nothing is announced.
+        if is_new {
+            self.announce_signal(signal.number);
+        }
         added
     }
 
@@ -150,8 +157,12 @@ impl HostState {
         if !is_blocked && process.is_some_and(|process| process.ignores(signal.number)) {
             return true;
         }
+        let is_new = signal.number >= FIRST_QUEUED
+            || self.tasks[task].pending.mask() & bit(signal.number) == 0;
         let added = Arc::make_mut(&mut self.tasks[task]).pending.add(signal);
-        self.announce_signal(signal.number);
+        if is_new {
+            self.announce_signal(signal.number);
+        }
         added
     }
 

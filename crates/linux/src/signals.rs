@@ -91,6 +91,11 @@ impl Signal {
             status: None,
         }
     }
+
+    /// Whether a timer of `timer_create` with this number has sent it.
+    pub fn is_of_timer(&self, number: u32) -> bool {
+        self.code == code::TIMER && self.words[0] as u32 == number
+    }
 }
 
 /// Pending signals of a thread or process.
@@ -162,6 +167,15 @@ impl Pending {
     /// A pending signal that matches, for changing it.
     pub fn find_mut(&mut self, mut wanted: impl FnMut(&Signal) -> bool) -> Option<&mut Signal> {
         self.queue.iter_mut().find(|signal| wanted(signal))
+    }
+
+    /// Removes the pending signals that match.
+    pub fn remove(&mut self, unwanted: impl Fn(&Signal) -> bool) {
+        self.queue.retain(|signal| !unwanted(signal));
+        self.mask = self
+            .queue
+            .iter()
+            .fold(0, |mask, signal| mask | bit(signal.number));
     }
 
     /// Visits all terms, so that the arena can mark live ones.

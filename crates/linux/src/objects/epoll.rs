@@ -225,8 +225,9 @@ impl HostState {
         }
     }
 
-    /// Appends the watches of a source to the ready list of an epoll instance. Returns whether one
-    /// of them is new in the list.
+    /// Appends the watches of a source to the ready list of an epoll instance. Returns whether
+    /// there is one: those who wait for the instance learn of each event, also of one that the
+    /// ready list has already.
     fn list_watches_of(&mut self, id: ObjectId, source: ObjectId, events: u16) -> bool {
         let Some(watcher) = epoll(self, id) else {
             return false;
@@ -249,8 +250,10 @@ impl HostState {
         let Some(watcher) = epoll_mut(self, id) else {
             return false;
         };
-        keys.into_iter()
-            .fold(false, |new, (_, key)| watcher.list(key) | new)
+        for (_, key) in &keys {
+            watcher.list(*key);
+        }
+        !keys.is_empty()
     }
 
     /// Adds or changes a watch.

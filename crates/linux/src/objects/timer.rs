@@ -1,12 +1,12 @@
 //! Timer descriptors (`timerfd`).
 
-use everett_vm::Buffer;
+use everett_vm::{Buffer, Value};
 
 use super::{Object, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::host::HostState;
 use crate::ids::ObjectId;
-use crate::kernel::{Kernel, Stop};
+use crate::kernel::{Answer, Kernel, Stop};
 
 /// A timerfd.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -30,6 +30,7 @@ pub const OPERATIONS: Operations = Operations {
     read,
     readiness,
     close,
+    ioctl,
     seeks: true,
     largest_read: 8,
     ..Operations::CLOSED
@@ -57,8 +58,8 @@ fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Resul
     }
     kernel.host.fire_timers();
     let timer = timer_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
-    if timer.fired > 0 && std::mem::take(&mut timer.is_canceled) {
-        timer.fired = 0;
+    // Expirations that came with the change of the clock are told by the next read.
+    if std::mem::take(&mut timer.is_canceled) {
         return Err(Errno::ECANCELED.into());
     }
     match std::mem::take(&mut timer.fired) {
@@ -67,13 +68,33 @@ fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Resul
     }
 }
 
+/// `TFD_IOC_SET_TICKS`: sets the number of expirations that the next read returns.
+fn ioctl(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, request: u64, at: u64) -> Answer {
+    const SET_TICKS: u64 = 0x4008_5400;
+    if request != SET_TICKS {
+        return Err(Errno::ENOTTY.into());
+    }
+    let ticks = kernel.read_u64(at)?;
+    if ticks == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    kernel.host.fire_timers();
+    let timer = timer_mut(kernel.host, open.object).ok_or(Errno::EBADF)?;
+    if std::mem::take(&mut timer.is_canceled) {
+        return Err(Errno::ECANCELED.into());
+    }
+    timer.fired = ticks;
+    kernel.host.announce(open.object, event::IN);
+    Ok(Value::ZERO)
+}
+
 fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     let Some(timer) = timer(host, open.object) else {
         return event::INVALID;
     };
     let running = timer.running.and_then(|number| host.timers.get(number));
     let is_due = running.is_some_and(|running| running.at_ns <= host.clock_ns);
-    if timer.fired > 0 || is_due {
+    if timer.fired > 0 || timer.is_canceled || is_due {
         event::IN
     } else {
         0
@@ -97,7 +118,6 @@ impl HostState {
         for id in canceled {
             if let Some(timer) = timer_mut(self, id) {
                 timer.is_canceled = true;
-                timer.fired = timer.fired.saturating_add(1);
             }
             self.announce(id, event::IN);
         }

@@ -2,10 +2,10 @@
 
 use everett_vm::Value;
 
-use super::time::{SECOND, is_wall_clock, timespec};
+use super::time::{NO_SLEEPS, SECOND, is_wall_clock, timespec};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
-use crate::signals::{SIGALRM, is_signal};
+use crate::signals::{SIGALRM, Signal, is_signal};
 use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Call, Row};
 use crate::timers::{Notice, PosixTimer, TimeBase, Timer, TimerAction};
@@ -227,6 +227,9 @@ fn timer_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn timer_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const ABSOLUTE: u64 = 1;
+    if call.args[2] == 0 {
+        return Err(Errno::EINVAL.into());
+    }
     let interval_ns = kernel.read_time(call.args[2])?;
     let value_ns = kernel.read_time(call.args[2].wrapping_add(16))?;
     let (number, timer) = kernel.timer(call)?;
@@ -244,6 +247,7 @@ fn timer_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if let Some(running) = timer.running {
         kernel.host.timers.remove(running);
     }
+    kernel.forget_expirations(number, &timer);
     let pid = kernel.process().pid;
     let running = (value_ns != 0).then(|| {
         kernel.host.timers.insert(Timer {
@@ -256,7 +260,7 @@ fn timer_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     });
     if let Some(timer) = kernel.process_mut().timers.get_mut(number) {
         timer.running = running;
-        timer.interval_ns = interval_ns;
+        timer.interval_ns = if value_ns == 0 { 0 } else { interval_ns };
         timer.unseen = 0;
         timer.overrun = 0;
     }
@@ -283,6 +287,7 @@ fn timer_delete(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if let Some(running) = timer.running {
         kernel.host.timers.remove(running);
     }
+    kernel.forget_expirations(number, &timer);
     kernel.process_mut().timers.remove(number);
     Ok(Value::ZERO)
 }
@@ -292,6 +297,21 @@ impl Kernel<'_, '_> {
         let number = u32::try_from(call.int(0)).map_err(|_| Errno::EINVAL)?;
         let timer = self.process().timers.get(number).ok_or(Errno::EINVAL)?;
         Ok((number, timer.clone()))
+    }
+
+    /// Takes back the pending signal of a timer that is set anew or deleted.
+    fn forget_expirations(&mut self, number: u32, timer: &PosixTimer) {
+        let of_timer = |signal: &Signal| signal.is_of_timer(number);
+        match timer.notice {
+            Notice::None => {}
+            Notice::Process => self.process_mut().pending.remove(of_timer),
+            Notice::Thread(tid) => {
+                if let Some(at) = self.host.task_by_tid(tid) {
+                    let task = triomphe::Arc::make_mut(&mut self.host.tasks[at]);
+                    task.pending.remove(of_timer);
+                }
+            }
+        }
     }
 
     fn setting_of(&self, timer: &PosixTimer) -> Setting {
@@ -308,8 +328,7 @@ impl Kernel<'_, '_> {
 
     /// The time base of timers of a clock.
     fn timer_base(&self, clock: i32) -> Result<TimeBase, Errno> {
-        const COARSE: [i32; 3] = [4, 5, 6];
-        if COARSE.contains(&clock) {
+        if NO_SLEEPS.contains(&clock) {
             return Err(Errno::EOPNOTSUPP);
         }
         self.base_of_clock(clock)

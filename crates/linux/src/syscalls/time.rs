@@ -47,6 +47,8 @@ pub const REALTIME: i32 = 0;
 const REALTIME_COARSE: i32 = 5;
 const MONOTONIC_COARSE: i32 = 6;
 const TAI: i32 = 11;
+/// Clocks that no timer and no sleep goes by: the raw one and the coarse ones.
+pub const NO_SLEEPS: [i32; 3] = [4, REALTIME_COARSE, MONOTONIC_COARSE];
 
 /// Whether a clock shows the time of day.
 pub fn is_wall_clock(clock: i32) -> bool {
@@ -75,6 +77,9 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const ABSOLUTE: u64 = 1;
     let clock = call.int(0);
     let base = kernel.base_of_clock(clock)?;
+    if NO_SLEEPS.contains(&clock) {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
     match base {
         TimeBase::Host => kernel.check_alarm_clock(clock)?,
         TimeBase::Thread(_) => return Err(Errno::EINVAL.into()),
@@ -152,8 +157,12 @@ fn clock_gettime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 fn clock_settime(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    if call.int(0) != REALTIME {
-        return Err(Errno::EINVAL.into());
+    match kernel.base_of_clock(call.int(0)) {
+        _ if call.int(0) == REALTIME => {}
+        Ok(TimeBase::Process(_) | TimeBase::Thread(_)) if call.int(0) < 0 => {
+            return Err(Errno::EPERM.into());
+        }
+        _ => return Err(Errno::EINVAL.into()),
     }
     let time = kernel.read_time(call.args[1])?;
     kernel.set_wall_clock(time)
