@@ -9,7 +9,7 @@ use crate::ipc::Segment;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{REAPED, event};
 use crate::process::{Break, ExitState, ExitStatus, ProcessState, RunState, TaskState};
-use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal};
+use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal, code};
 
 /// The pid of init, which adopts orphans. It is not modelled as a process.
 pub(crate) const INIT: u32 = 1;
@@ -169,6 +169,7 @@ impl HostState {
     /// Reparents the children of an exiting process to the nearest subreaper, or to init.
     fn reparent_children(&mut self, pid: u32) {
         let reaper = self.reaper_of(pid);
+        let sender = self.process_by_pid(pid).cloned();
         let children: Vec<u32> = self
             .processes
             .iter()
@@ -191,7 +192,13 @@ impl HostState {
                     let signal = HostState::signal_of_exit(child, exit_status);
                     self.send(reaper, signal);
                 }
-                ExitState::Alive if signal != 0 => self.send_to_process(child_pid, signal),
+                ExitState::Alive if signal != 0 => {
+                    // As if the parent had sent it.
+                    if let Some(sender) = &sender {
+                        let signal = Signal::from_process(signal, code::USER, sender);
+                        self.send(child_pid, signal);
+                    }
+                }
                 _ => {}
             }
         }

@@ -43,7 +43,8 @@ fn pidfd_open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let pid = kernel.process_or_self(call.int(0))?.pid;
-    let fd = kernel.open_new(Object::Process(pid), flags | OpenFlags::CLOSE_ON_EXEC)?;
+    let flags = flags | OpenFlags::READ_WRITE | OpenFlags::CLOSE_ON_EXEC;
+    let fd = kernel.open_new(Object::Process(pid), flags)?;
     Ok(Value::concrete(fd as u64))
 }
 
@@ -59,7 +60,14 @@ fn pidfd_send_signal(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let signal = match call.args[2] {
         0 => Signal::from_process(number, code::USER, kernel.process()),
-        address => kernel.read_signal(number, address, pid)?,
+        address => {
+            let signal = kernel.read_signal(number, address, pid)?;
+            let described = kernel.read_value(address, 4)?;
+            if kernel.vm.concretize(described)? as i32 != number {
+                return Err(Errno::EINVAL.into());
+            }
+            signal
+        }
     };
     let target = kernel.host.process_by_pid(pid);
     if target.is_none_or(|target| matches!(target.exit_state, ExitState::Reaped)) {

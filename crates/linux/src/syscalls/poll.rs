@@ -5,6 +5,7 @@ use everett_vm::Value;
 use crate::errno::Errno;
 use crate::ids::DescriptionId;
 use crate::kernel::{Answer, Kernel, Stop};
+use crate::limits::DESCRIPTORS;
 use crate::objects::event;
 use crate::process::TaskState;
 use crate::signals::{SIGKILL, SIGSTOP, bit};
@@ -43,9 +44,6 @@ pub const ROWS: &[Row] = &[
 ];
 
 const POLL_ERRORS: &[Errno] = &[Errno::EINTR, Errno::ENOMEM];
-
-/// Maximum number of descriptors of one `poll`.
-const MAX: u64 = 1024;
 
 fn poll(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let timeout = u64::try_from(call.int(2)).ok();
@@ -108,7 +106,7 @@ impl Kernel<'_, '_> {
         timeout: Option<u64>,
         mask: Option<u64>,
     ) -> Answer {
-        if u64::from(count) > MAX {
+        if u64::from(count) > self.process().limits.soft(DESCRIPTORS) {
             return Err(Errno::EINVAL.into());
         }
         let mut entries = self.read_bytes(address, 8 * u64::from(count))?;

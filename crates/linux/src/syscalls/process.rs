@@ -126,6 +126,8 @@ fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 /// `clone`.
 fn clone3(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const VM: u64 = 0x100;
+    const FILE_SYSTEM: u64 = 0x200;
+    const NEW_MOUNTS: u64 = 0x2_0000;
     const SIGHAND: u64 = 0x800;
     const PIDFD: u64 = 0x1000;
     const VFORK: u64 = 0x4000;
@@ -157,6 +159,9 @@ fn clone3(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         || flags & !(0xffff_ffff | NEW) != 0
         || flags & (DETACHED | 0x7f) != 0
         || has(SIGHAND | CLONE_CLEAR_SIGHAND)
+        || flags & (SIGHAND | VM) == SIGHAND
+        || flags & (THREAD | SIGHAND) == THREAD
+        || has(NEW_MOUNTS | FILE_SYSTEM)
         || flags & (THREAD | PARENT) != 0 && signal != 0
         || has(PIDFD | PARENT_SETTID) && pidfd == parent_tid;
     if is_wrong || signal > 64 {

@@ -58,6 +58,14 @@ const ONLY_V6: u32 = 26;
 const HOPS: u32 = 2;
 const HEADER_INCLUDED: u32 = 3;
 const ICMP_FILTER: u32 = 1;
+/// `IP_TOS`, and its bits about congestion.
+const TYPE_OF_SERVICE: u32 = 1;
+const CONGESTION: i32 = 3;
+/// `IP_MULTICAST_TTL` and `IPV6_MULTICAST_HOPS`.
+const GROUP_HOPS: u32 = 33;
+const GROUP_HOPS6: u32 = 18;
+const TCP_MAXSEG: u32 = 2;
+const LEAST_SEGMENT: i32 = 88;
 const TCP_INFO: u32 = 11;
 const TCP_CONGESTION: u32 = 13;
 /// `NETLINK_ADD_MEMBERSHIP` and `NETLINK_DROP_MEMBERSHIP`.
@@ -108,7 +116,11 @@ fn getsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (level, name) = (call.args[1] as u32, call.args[2] as u32);
     let room = kernel.read_value(call.args[4], 4)?;
     let room = kernel.vm.concretize(room)? as i32;
-    kernel.check_level(found.object, level, Errno::EOPNOTSUPP)?;
+    let otherwise = match kernel.host.socket(found.object).map(|socket| socket.domain) {
+        Some(Domain::Inet6) => Errno::ENOPROTOOPT,
+        _ => Errno::EOPNOTSUPP,
+    };
+    kernel.check_level(found.object, level, otherwise)?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
     let socket = kernel.host.socket(found.object).ok_or(Errno::ENOTSOCK)?;
     let bytes = if level == level::SOCKET {
@@ -223,6 +235,9 @@ impl Kernel<'_, '_> {
         let options = &mut socket.options;
         match name {
             REUSE_ADDRESS => options.reuse_address = value != 0,
+            REUSE_PORT if value != 0 && !socket.domain.is_internet() => {
+                return Err(Errno::EOPNOTSUPP);
+            }
             REUSE_PORT => options.reuse_port = value != 0,
             BROADCAST => options.broadcast = value != 0,
             PASS_CREDENTIALS if socket.domain != Domain::Unix => return Err(Errno::EOPNOTSUPP),
@@ -264,7 +279,7 @@ impl Kernel<'_, '_> {
             let known = [&b"cubic"[..], b"reno"].contains(&text(bytes));
             return if known { Ok(()) } else { Err(Errno::ENOENT) };
         }
-        let value = match (number(bytes), bytes) {
+        let mut value = match (number(bytes), bytes) {
             (Some(value), _) => value,
             (None, [byte, ..]) if level == level::IP => i32::from(*byte),
             _ => return Err(Errno::EINVAL),
@@ -288,6 +303,18 @@ impl Kernel<'_, '_> {
             }
             socket.options.only_v6 = value != 0;
             return Ok(());
+        }
+        if socket.kind.has_connections() {
+            match (level, name) {
+                // The two bits of congestion are those of the connection.
+                (level::IP, TYPE_OF_SERVICE) => value &= !CONGESTION,
+                (level::IP, GROUP_HOPS) => return Err(Errno::EINVAL),
+                (level::IPV6, GROUP_HOPS6) => return Err(Errno::ENOPROTOOPT),
+                (level::TCP, TCP_MAXSEG) if (1..LEAST_SEGMENT).contains(&value) => {
+                    return Err(Errno::EINVAL);
+                }
+                _ => {}
+            }
         }
         socket.options.set_other(level, name, value)
     }

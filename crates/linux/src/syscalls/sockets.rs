@@ -111,6 +111,10 @@ fn socket(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let [family, kind, protocol] = [0, 1, 2].map(|at| call.args[at] as u32);
     // Not a refusal: Linux rejects a raw socket without a protocol, too.
     let is_wrong = [family, kind & 0xf, protocol] == [2, 3, 0];
+    let is_raw6 = family == 10 && kind & 0xf == 3 && protocol != 0;
+    if is_raw6 && !kernel.is_capable(capabilities::NET_RAW) {
+        return Err(Errno::EPERM.into());
+    }
     if let Err(errno) = decoded
         && errno != Errno::EINVAL
         && !is_wrong
@@ -430,8 +434,8 @@ impl Kernel<'_, '_> {
             return Err(Errno::EINVAL.into());
         }
         let ip = wanted.ip();
-        let to_many = !socket.kind.has_connections()
-            && (ip.is_multicast() || self.host.network.is_broadcast(ip));
+        // A stream that is bound to one of these can be had, but no connection of it.
+        let to_many = ip.is_multicast() || self.host.network.is_broadcast(ip);
         let is_known = ip.is_unspecified() || to_many || self.host.network.is_own(ip);
         if !is_known && !socket.options.binds_anywhere() {
             return Err(Errno::EADDRNOTAVAIL.into());

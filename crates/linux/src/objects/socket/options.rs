@@ -69,6 +69,8 @@ enum AcceptedValues {
     Flag,
     /// A number in this range.
     Number(i32, i32),
+    /// A number of which the lowest byte counts.
+    Byte,
     /// A number in this range, or -1 for the default.
     NumberOrDefault(i32, i32),
     /// Anything; it cannot be read back.
@@ -93,7 +95,7 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::SOCKET, 45, 0, AcceptedValues::Flag), // SO_SELECT_ERR_QUEUE
     (level::SOCKET, 46, 0, AcceptedValues::Number(0, i32::MAX)), // SO_BUSY_POLL
     (level::SOCKET, 49, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_INCOMING_CPU
-    (level::IP, 1, 0, AcceptedValues::Number(0, 255)), // IP_TOS
+    (level::IP, 1, 0, AcceptedValues::Byte), // IP_TOS
     (level::IP, 2, 64, AcceptedValues::NumberOrDefault(1, 255)), // IP_TTL
     (level::IP, 6, 0, AcceptedValues::Flag), // IP_RECVOPTS
     (level::IP, 8, 0, AcceptedValues::Flag), // IP_PKTINFO
@@ -103,13 +105,14 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::IP, 13, 0, AcceptedValues::Flag), // IP_RECVTOS
     (level::IP, 15, 0, AcceptedValues::Flag), // IP_FREEBIND
     (level::IP, 19, 0, AcceptedValues::Flag), // IP_TRANSPARENT
+    (level::IP, 21, 0, AcceptedValues::Number(0, 255)), // IP_MINTTL
     (level::IP, 24, 0, AcceptedValues::Flag), // IP_BIND_ADDRESS_NO_PORT
     (level::IP, 33, 1, AcceptedValues::NumberOrDefault(0, 255)), // IP_MULTICAST_TTL
     (level::IP, 34, 1, AcceptedValues::Flag), // IP_MULTICAST_LOOP
     (level::IP, 49, 1, AcceptedValues::Flag), // IP_MULTICAST_ALL
     (level::IPV6, 16, 64, AcceptedValues::NumberOrDefault(0, 255)), // IPV6_UNICAST_HOPS
     (level::IPV6, 18, 1, AcceptedValues::NumberOrDefault(0, 255)), // IPV6_MULTICAST_HOPS
-    (level::IPV6, 19, 1, AcceptedValues::Flag), // IPV6_MULTICAST_LOOP
+    (level::IPV6, 19, 1, AcceptedValues::Number(0, 1)), // IPV6_MULTICAST_LOOP
     (level::IPV6, 23, 1, AcceptedValues::Number(0, 5)), // IPV6_MTU_DISCOVER
     (level::IPV6, 25, 0, AcceptedValues::Flag), // IPV6_RECVERR
     (level::IPV6, 49, 0, AcceptedValues::Flag), // IPV6_RECVPKTINFO
@@ -157,6 +160,7 @@ const MISSED: &[(u32, u32)] = &[
     (level::IP, 10),     // IP_MTU_DISCOVER
     (level::IP, 11),     // IP_RECVERR
     (level::IP, 19),     // IP_TRANSPARENT
+    (level::IP, 21),     // IP_MINTTL
     (level::IPV6, 16),   // IPV6_UNICAST_HOPS
     (level::IPV6, 23),   // IPV6_MTU_DISCOVER
     (level::IPV6, 25),   // IPV6_RECVERR
@@ -281,6 +285,7 @@ impl Options {
                 }
                 value
             }
+            AcceptedValues::Byte => value & 0xff,
             AcceptedValues::Command => return Ok(()),
         };
         let others = self.others.get_or_insert_with(Default::default);
