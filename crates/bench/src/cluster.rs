@@ -7,7 +7,7 @@ mod traffic;
 
 use anyhow::{Context, Result, bail};
 use everett_cluster::{
-    Broker, JobId, Key, Kind, NatsBroker, RunId, Secrets, Status, Submitted, status,
+    Broker, JobId, Key, Kind, NatsBroker, Purpose, RunId, Secrets, Status, Submitted, status,
 };
 use std::fmt::Write;
 use std::io::{BufRead, BufReader};
@@ -87,7 +87,8 @@ impl Bench {
     fn broker_costs(&self, text: &mut String) -> Result<Costs> {
         let (up, url) = self.server("costs")?;
         let server = child_of(up.0.id())?;
-        let mut broker = NatsBroker::connect(&url, &Secrets::default(), None)?;
+        let mut broker =
+            NatsBroker::connect(&url, &Secrets::default(), None, Purpose::Explorations)?;
         let run = RunId::parse("ab").context("a name")?;
         let key = |number: u32| -> Result<Key> {
             let job = JobId::parse(&format!("{number:08x}")).context("a name")?;
@@ -374,7 +375,7 @@ fn row(name: &str, workers: usize, course: &Course) -> String {
 /// Waits for the end of a run.
 fn wait_for(url: &str, out: &Path) -> Result<Status> {
     let run = Submitted::of(out)?.run;
-    let mut broker = NatsBroker::connect(url, &Secrets::default(), None)?;
+    let mut broker = NatsBroker::connect(url, &Secrets::default(), None, Purpose::Explorations)?;
     loop {
         let status = status(&mut broker, &run)?;
         if status.is_over() {

@@ -25,15 +25,37 @@ pub struct Secrets {
 /// The default duration of leases.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
 
+/// What the jobs of a broker are for. Jobs of different purposes never meet, although one server has
+/// all of them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// Explorations of programs and scenarios.
+    Explorations,
+    /// Tests of fault searches ([`crate::TaskClient`]).
+    Tests,
+}
+
 /// Connects to the broker at an address: `nats://HOST:PORT`, `tls://HOST:PORT` or
 /// `postgres://USER@HOST/DATABASE`. Sets the time that leases of all workers of the broker last
 /// without a heartbeat; `None` is for clients that take no jobs.
 pub fn connect(url: &str, secrets: &Secrets, lease: Option<Duration>) -> Result<Box<dyn Broker>> {
+    connect_for(Purpose::Explorations, url, secrets, lease)
+}
+
+/// Connects to the broker at an address, for a purpose.
+pub fn connect_for(
+    purpose: Purpose,
+    url: &str,
+    secrets: &Secrets,
+    lease: Option<Duration>,
+) -> Result<Box<dyn Broker>> {
     match url.split_once("://") {
-        Some(("nats" | "tls", _)) => Ok(Box::new(NatsBroker::connect(url, secrets, lease)?)),
-        Some(("postgres" | "postgresql", _)) => {
-            Ok(Box::new(PostgresBroker::connect(url, secrets, lease)?))
+        Some(("nats" | "tls", _)) => {
+            Ok(Box::new(NatsBroker::connect(url, secrets, lease, purpose)?))
         }
+        Some(("postgres" | "postgresql", _)) => Ok(Box::new(PostgresBroker::connect(
+            url, secrets, lease, purpose,
+        )?)),
         _ => Err(Error::Usage(format!(
             "{url:?} is not the address of a broker: nats://HOST:PORT, tls://HOST:PORT or postgres://USER@HOST/DATABASE"
         ))),

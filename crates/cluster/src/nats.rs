@@ -16,13 +16,10 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use crate::broker::{Broker, JobId, Key, Kind, Lease, RunId, Ticket};
-use crate::connect::{LEASE, Secrets};
+use crate::connect::{LEASE, Purpose, Secrets};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 
-const RECORDS: &str = "EVERETT_RECORDS";
-const OBJECTS: &str = "EVERETT_OBJECTS";
-const JOBS: &str = "EVERETT_JOBS";
 const WORKERS: &str = "workers";
 /// Maximum size of a part of an object. The server refuses messages of more than 1 MiB, with
 /// headers.
@@ -52,12 +49,23 @@ pub struct NatsBroker {
     objects: Stream,
     workers: PullConsumer,
     lease: Duration,
+    /// The first part of all subjects.
+    prefix: &'static str,
 }
 
-async fn stream(context: &Context, name: &str, part: &str, config: Config) -> Result<Stream> {
+/// Returns the first part of the subjects of a purpose. Streams have it in capital letters.
+fn prefix_of(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Explorations => "everett",
+        Purpose::Tests => "everett-tests",
+    }
+}
+
+async fn stream(context: &Context, prefix: &str, part: &str, config: Config) -> Result<Stream> {
+    let name = format!("{prefix}_{part}s").replace('-', "_");
     let config = Config {
-        name: name.to_owned(),
-        subjects: vec![format!("everett.{part}.>")],
+        name: name.to_ascii_uppercase(),
+        subjects: vec![format!("{prefix}.{part}.>")],
         storage: StorageType::File,
         ..config
     };
@@ -65,13 +73,15 @@ async fn stream(context: &Context, name: &str, part: &str, config: Config) -> Re
     stream.map_err(Error::broker)
 }
 
-fn record_subject(key: &Key) -> String {
-    format!("everett.record.{key}")
-}
-
 impl NatsBroker {
     /// Connects, and creates the streams that do not exist yet.
-    pub fn connect(url: &str, secrets: &Secrets, lease: Option<Duration>) -> Result<NatsBroker> {
+    pub fn connect(
+        url: &str,
+        secrets: &Secrets,
+        lease: Option<Duration>,
+        purpose: Purpose,
+    ) -> Result<NatsBroker> {
+        let prefix = prefix_of(purpose);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -99,13 +109,13 @@ impl NatsBroker {
                     max_messages_per_subject: 1,
                     ..Config::default()
                 };
-                let records = stream(&context, RECORDS, "record", single()).await?;
-                let objects = stream(&context, OBJECTS, "object", single()).await?;
+                let records = stream(&context, prefix, "record", single()).await?;
+                let objects = stream(&context, prefix, "object", single()).await?;
                 let queue = Config {
                     retention: RetentionPolicy::WorkQueue,
                     ..Config::default()
                 };
-                let jobs = stream(&context, JOBS, "job", queue).await?;
+                let jobs = stream(&context, prefix, "job", queue).await?;
                 let config = pull::Config {
                     durable_name: Some(WORKERS.to_owned()),
                     ack_policy: AckPolicy::Explicit,
@@ -134,8 +144,17 @@ impl NatsBroker {
                     objects,
                     workers,
                     lease: lease.unwrap_or(LEASE),
+                    prefix,
                 }
             })
+    }
+
+    fn record_subject(&self, key: &Key) -> String {
+        format!("{}.record.{key}", self.prefix)
+    }
+
+    fn object_subject(&self, hash: Hash) -> String {
+        format!("{}.object.{hash}", self.prefix)
     }
 
     fn wait<T>(&self, what: impl Future<Output = T>) -> T {
@@ -251,7 +270,7 @@ fn failed(kind: PublishErrorKind) -> Error {
 
 impl Broker for NatsBroker {
     fn put(&mut self, hash: Hash, bytes: &[u8]) -> Result<()> {
-        let subject = format!("everett.object.{hash}");
+        let subject = self.object_subject(hash);
         self.wait(async {
             if Self::last(&self.objects, &subject).await?.is_some() {
                 return Ok(());
@@ -277,7 +296,7 @@ impl Broker for NatsBroker {
     }
 
     fn get(&mut self, hash: Hash) -> Result<Option<Vec<u8>>> {
-        let subject = format!("everett.object.{hash}");
+        let subject = self.object_subject(hash);
         self.wait(async {
             let Some(head) = Self::last(&self.objects, &subject).await? else {
                 return Ok(None);
@@ -304,7 +323,7 @@ impl Broker for NatsBroker {
     }
 
     fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
-        let subject = record_subject(key);
+        let subject = self.record_subject(key);
         self.wait(async {
             let message = PublishMessage::build().payload(value.to_vec().into());
             let message = message.expected_last_subject_sequence(0);
@@ -320,16 +339,20 @@ impl Broker for NatsBroker {
 
     fn note(&mut self, key: &Key, value: &[u8]) -> Result<()> {
         let message = PublishMessage::build().payload(value.to_vec().into());
-        let stored = self.wait(Self::store(&self.context, record_subject(key), message));
+        let stored = self.wait(Self::store(
+            &self.context,
+            self.record_subject(key),
+            message,
+        ));
         stored.map_err(failed)
     }
 
     fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>> {
-        self.wait(Self::last(&self.records, &record_subject(key)))
+        self.wait(Self::last(&self.records, &self.record_subject(key)))
     }
 
     fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>> {
-        let filter = format!("everett.record.{}.{run}.*", kind.name());
+        let filter = format!("{}.record.{}.{run}.*", self.prefix, kind.name());
         let found = self.wait(Self::matching(&self.records, filter))?;
         let name = |subject: &str| JobId::parse(subject.rsplit('.').next()?);
         let found = found.into_iter();
@@ -339,7 +362,7 @@ impl Broker for NatsBroker {
     }
 
     fn runs(&mut self) -> Result<Vec<RunId>> {
-        let filter = format!("everett.record.{}.*", Kind::Run.name());
+        let filter = format!("{}.record.{}.*", self.prefix, Kind::Run.name());
         let found = self.wait(Self::subjects(&self.records, filter))?;
         let name = |subject: &String| RunId::parse(subject.rsplit('.').next()?);
         let mut runs: Vec<RunId> = found.iter().filter_map(name).collect();
@@ -351,7 +374,7 @@ impl Broker for NatsBroker {
         // Jobs stay in the queue until workers drop them, because the run is cancelled.
         self.wait(async {
             for kind in Kind::removed() {
-                let subject = format!("everett.record.{}.{run}", kind.name());
+                let subject = format!("{}.record.{}.{run}", self.prefix, kind.name());
                 Self::remove(&self.records, format!("{subject}.*")).await?;
                 Self::remove(&self.records, subject).await?;
             }
@@ -360,7 +383,10 @@ impl Broker for NatsBroker {
     }
 
     fn objects(&mut self) -> Result<Vec<Hash>> {
-        let found = self.wait(Self::subjects(&self.objects, "everett.object.*".to_owned()))?;
+        let found = self.wait(Self::subjects(
+            &self.objects,
+            format!("{}.object.*", self.prefix),
+        ))?;
         let name = |subject: &String| Hash::parse(subject.rsplit('.').next()?);
         Ok(found.iter().filter_map(name).collect())
     }
@@ -368,7 +394,7 @@ impl Broker for NatsBroker {
     fn remove_objects(&mut self, hashes: &[Hash]) -> Result<()> {
         self.wait(async {
             for hash in hashes {
-                let subject = format!("everett.object.{hash}");
+                let subject = self.object_subject(*hash);
                 // The head comes first: without it, the parts do not count as an object.
                 Self::remove(&self.objects, subject.clone()).await?;
                 Self::remove(&self.objects, format!("{subject}.*")).await?;
@@ -382,7 +408,7 @@ impl Broker for NatsBroker {
         let message = PublishMessage::build().payload(ticket.to_bytes().into());
         // The server drops messages that are published twice within two minutes.
         let message = message.message_id(format!("{run}.{job}"));
-        let subject = format!("everett.job.{run}.{job}");
+        let subject = format!("{}.job.{run}.{job}", self.prefix);
         let stored = self.wait(Self::store(&self.context, subject, message));
         stored.map_err(failed)
     }

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Config, GenericClient, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::broker::{Broker, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket};
-use crate::connect::{LEASE, Secrets};
+use crate::connect::{LEASE, Purpose, Secrets};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::link::{Activity, broken, open_link};
@@ -23,6 +23,10 @@ const TABLES: &str = "
         run text, job text, ticket bytea NOT NULL, delivery bigint NOT NULL DEFAULT 0, added bigserial,
         leased_until timestamptz NOT NULL DEFAULT '-infinity', PRIMARY KEY (run, job));
     CREATE INDEX IF NOT EXISTS everett_jobs_by_age ON everett_jobs (leased_until, added);";
+
+/// The schema of the tables for tests. Those for explorations are in that of the user.
+const TESTS: &str = "CREATE SCHEMA IF NOT EXISTS everett_tests;";
+const TESTS_OPTIONS: &str = "-c search_path=everett_tests";
 
 /// The lock that prevents workers that start at the same time from creating the tables at the same
 /// time.
@@ -125,8 +129,16 @@ impl PostgresBroker {
         url: &str,
         secrets: &Secrets,
         lease: Option<Duration>,
+        purpose: Purpose,
     ) -> Result<PostgresBroker> {
         let mut config: Config = url.parse().map_err(broken)?;
+        let is_for_tests = purpose == Purpose::Tests;
+        if is_for_tests {
+            let options = config
+                .get_options()
+                .map(|own| format!("{own} {TESTS_OPTIONS}"));
+            config.options(options.unwrap_or_else(|| TESTS_OPTIONS.to_owned()));
+        }
         if let Some(password) = &secrets.token {
             config.password(password);
         }
@@ -152,6 +164,9 @@ impl PostgresBroker {
             let transaction = client.transaction().await.map_err(broken)?;
             let locked = transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&TABLES_LOCK]);
             locked.await.map_err(broken)?;
+            if is_for_tests {
+                transaction.batch_execute(TESTS).await.map_err(broken)?;
+            }
             transaction.batch_execute(TABLES).await.map_err(broken)?;
             transaction.commit().await.map_err(broken)
         })?;
