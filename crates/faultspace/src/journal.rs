@@ -29,6 +29,9 @@ pub(crate) struct JournalEntry {
     pub injected: Option<bool>,
     /// The stack at the injection point.
     pub stack: Vec<String>,
+    /// The arguments of the call that failed first.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arguments: String,
     /// The stack of the first crash, if there is also one at the injection point.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crash: Vec<String>,

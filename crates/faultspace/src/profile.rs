@@ -2,7 +2,7 @@
 //! writes the space of faults that can hit them.
 
 use everett::Possible;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,8 @@ pub enum ProfileBy {
     Callsite,
     /// By their whole stack, and their number with it.
     Stack,
+    /// By their whole stack and their arguments, and their number with them.
+    Failure,
 }
 
 impl ProfileBy {
@@ -54,6 +56,7 @@ impl ProfileBy {
             "number" => Some(ProfileBy::Number),
             "callsite" => Some(ProfileBy::Callsite),
             "stack" => Some(ProfileBy::Stack),
+            "failure" => Some(ProfileBy::Failure),
             _ => None,
         }
     }
@@ -284,6 +287,8 @@ struct Group {
     most: u64,
     /// Call sites or stacks; none if calls are only numbered.
     sites: Vec<String>,
+    /// The arguments of calls with these stacks.
+    arguments: Vec<String>,
 }
 
 /// Returns the description of the space.
@@ -296,12 +301,13 @@ fn describe(spec: &ProfileSpec, tests: &[Profiled]) -> String {
     for (number, test) in (1..).zip(tests) {
         let mut groups: Vec<(Group, Vec<&str>)> = Vec::new();
         for row in failing(spec.system_calls) {
-            for (most, sites) in counts_of(spec, test, row.name) {
+            for (most, sites, arguments) in counts_of(spec, test, row.name) {
                 let group = Group {
                     errnos: row.errnos.clone(),
                     retval: row.retval,
                     most,
                     sites,
+                    arguments,
                 };
                 match groups.last_mut() {
                     Some((last, names)) if *last == group => names.push(row.name),
@@ -312,15 +318,19 @@ fn describe(spec: &ProfileSpec, tests: &[Profiled]) -> String {
         for (group, names) in groups {
             write_group(&mut text, spec.by, number, &group, &names.join(", "));
         }
-        if spec.by == ProfileBy::Stack {
-            for (call, _) in &test.sites {
+        if matches!(spec.by, ProfileBy::Stack | ProfileBy::Failure) {
+            let stacks = test.sites.iter().map(|(call, _)| {
                 let SiteOfCall {
                     function,
                     site,
                     stack,
+                    ..
                 } = call;
-                let _ = writeln!(text, "# stack {stack}: {function} from {site}");
-            }
+                format!("# stack {stack}: {function} from {site}\n")
+            });
+            // Calls with one stack may have several arguments.
+            let stacks: BTreeSet<String> = stacks.collect();
+            text.extend(stacks);
         }
     }
     text
@@ -328,21 +338,36 @@ fn describe(spec: &ProfileSpec, tests: &[Profiled]) -> String {
 
 /// Returns how often a test calls a function at most, and from where. Sites with the same number
 /// are together.
-fn counts_of(spec: &ProfileSpec, test: &Profiled, function: &str) -> Vec<(u64, Vec<String>)> {
+fn counts_of(
+    spec: &ProfileSpec,
+    test: &Profiled,
+    function: &str,
+) -> Vec<(u64, Vec<String>, Vec<String>)> {
     let limit = |count: u64| count.min(spec.most_calls.max(1));
     if spec.by == ProfileBy::Number {
         let count = test.calls.get(function);
         return count
-            .map(|count| (limit(*count), Vec::new()))
+            .map(|count| (limit(*count), Vec::new(), Vec::new()))
             .into_iter()
             .collect();
     }
+    let calls = test.sites.iter();
+    let calls = calls.filter(|(call, _)| call.function == function);
+    if spec.by == ProfileBy::Failure {
+        // Of some functions, no arguments are known.
+        let mut together: BTreeMap<(u64, &str, bool), Vec<String>> = BTreeMap::new();
+        for (call, count) in calls {
+            let has_arguments = !call.arguments.is_empty();
+            let key = (limit(*count), call.stack.as_str(), has_arguments);
+            let known = has_arguments.then(|| format!("\"{}\"", call.arguments));
+            together.entry(key).or_default().extend(known);
+        }
+        let groups = together.into_iter();
+        let groups = groups.map(|((count, stack, _), all)| (count, vec![stack.to_owned()], all));
+        return groups.collect();
+    }
     let mut of_site: BTreeMap<&str, u64> = BTreeMap::new();
-    for (call, count) in test
-        .sites
-        .iter()
-        .filter(|(call, _)| call.function == function)
-    {
+    for (call, count) in calls {
         let name = match spec.by {
             ProfileBy::Stack => &call.stack,
             _ => &call.site,
@@ -354,7 +379,10 @@ fn counts_of(spec: &ProfileSpec, test: &Profiled, function: &str) -> Vec<(u64, V
     for (site, count) in of_site {
         together.entry(limit(count)).or_default().push(word(site));
     }
-    together.into_iter().collect()
+    let groups = together.into_iter();
+    groups
+        .map(|(count, sites)| (count, sites, Vec::new()))
+        .collect()
 }
 
 fn write_group(text: &mut String, by: ProfileBy, test: usize, group: &Group, names: &str) {
@@ -363,11 +391,14 @@ fn write_group(text: &mut String, by: ProfileBy, test: usize, group: &Group, nam
         let _ = writeln!(text, "errno : {{ {} }}", group.errnos.join(", "));
     }
     let axis = match by {
-        ProfileBy::Stack => "stack",
+        ProfileBy::Stack | ProfileBy::Failure => "stack",
         _ => "callsite",
     };
     if !group.sites.is_empty() {
         let _ = writeln!(text, "{axis} : {{ {} }}", group.sites.join(", "));
+    }
+    if !group.arguments.is_empty() {
+        let _ = writeln!(text, "arguments : {{ {} }}", group.arguments.join(", "));
     }
     let (retval, most) = (group.retval, group.most);
     let _ = writeln!(

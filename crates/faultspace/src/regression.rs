@@ -91,7 +91,8 @@ fn script(
         _ => false,
     };
     // Only a tracer knows from where a function is called.
-    let has_site = scenario.get("callsite").or_else(|| scenario.get("stack"));
+    let sites = ["callsite", "stack", "arguments"].into_iter();
+    let has_site = sites.filter_map(|name| scenario.get(name)).next();
     let can_inject = match config.injector.as_str() {
         "preload" => has_site.is_none(),
         injector => injector == "script",

@@ -96,6 +96,9 @@ pub struct ScenarioResult {
     pub why: Vec<String>,
     /// The stack at the injection point, innermost frame first.
     pub stack: Vec<String>,
+    /// The arguments of the call that failed first, without addresses; empty if they are not known.
+    #[serde(default)]
+    pub arguments: String,
 }
 
 /// The result of the symbolic exploration of a scenario.
@@ -181,6 +184,9 @@ pub struct FaultSummary {
     pub other_runs: u64,
     /// The number of parallel jobs.
     pub jobs: usize,
+    /// The number of tests that each node ran, if other machines ran them.
+    #[serde(default)]
+    pub nodes: std::collections::BTreeMap<String, u64>,
     /// The duration of all runs.
     pub wall_seconds: f64,
     /// Explorations of scenarios with symbolic inputs.

@@ -18,6 +18,7 @@ use crate::explore::explore;
 use crate::impact::{Measured, measure, relevance};
 use crate::journal::{Head, Journal, JournalEntry};
 use crate::manager::{Seen, digest};
+use crate::nodes::Nodes;
 use crate::numbers::Numbers;
 use crate::regression;
 use crate::results::{Curves, FaultSummary, Isolation, Outcome, ScenarioResult};
@@ -25,6 +26,7 @@ use crate::search::{self, Search};
 use crate::settings::SearchConfig;
 use crate::space::{Point, Scenario, Space};
 use crate::system::{MOST_VALUES, System};
+use crate::warnings::{never_injected, unstable};
 
 /// A search to run.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +48,8 @@ pub struct RunSpec {
     pub explore: Option<usize>,
     /// The command that starts a manager ([`crate::manager::manage`]).
     pub manager: Vec<OsString>,
+    /// Other machines that run the tests; by default, managers on this one do.
+    pub nodes: Option<Arc<dyn Nodes>>,
     /// The session. Its stop flag stops the search, which still writes its results.
     pub session: Session,
 }
@@ -101,8 +105,12 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         }
         None => Folder::next(Path::new("everett-out"))?,
     };
-    let system = System::new(&config, &spec.manager, folder.path())?;
-    check(&system, &space)?;
+    let system = System::new(&config, &spec.manager, folder.path())?.on(spec.nodes.clone());
+    match check(&system, &space) {
+        // The search writes what there is, and says that it was interrupted.
+        Err(Error::Manager(_)) if spec.session.stop.load(Ordering::Relaxed) => {}
+        checked => checked?,
+    }
     // This comes first, so that the folder of another search stays untouched.
     let journal = Journal::open(folder.path(), &head(&config))?;
     folder.write(
@@ -111,6 +119,8 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     )?;
     system.write(&folder)?;
     let jobs = match spec.jobs {
+        // Nodes have all that is in flight; how much they run at a time is theirs to say.
+        _ if spec.nodes.is_some() => config.window,
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         jobs => jobs,
     };
@@ -126,6 +136,10 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         summary.is_interrupted = spec.session.stop.load(Ordering::Relaxed);
     }
     summary.jobs = jobs;
+    summary.nodes = spec
+        .nodes
+        .as_ref()
+        .map_or(BTreeMap::new(), |nodes| nodes.counts());
     summary.other_runs = system
         .runs
         .load(Ordering::Relaxed)
@@ -519,6 +533,7 @@ impl<'s> Explorer<'s> {
             new_lines: measured.new_lines,
             injected: can_tell.then_some(!seen.injected.is_empty()),
             stack,
+            arguments: (seen.injected.first()).map_or(String::new(), |one| one.arguments.clone()),
             crash,
             fails_without: failing.map(|_| {
                 scenario
@@ -576,6 +591,7 @@ impl<'s> Explorer<'s> {
             injected: entry.injected,
             why: entry.why,
             stack: entry.stack,
+            arguments: entry.arguments,
         });
     }
 
@@ -720,9 +736,10 @@ impl<'s> Explorer<'s> {
         let covered = self.covered.len() as u64;
         let scenarios_injected = self.injected(system);
         let never = (scenarios_injected == Some(0)).then(|| never_injected(self.config));
+        let never = never.into_iter().chain(unstable(&self.results));
         FaultSummary {
             scenarios_injected,
-            warnings: never.into_iter().collect(),
+            warnings: never.collect(),
             scenarios_total: self.space.size(),
             scenarios_run: self.results.len() as u64,
             failures: self.failures,
@@ -745,20 +762,4 @@ impl<'s> Explorer<'s> {
             ..FaultSummary::default()
         }
     }
-}
-
-/// Returns why a search in which no fault ever happened is not meaningful.
-fn never_injected(config: &SearchConfig) -> String {
-    let who = match config.programs.as_slice() {
-        [] => "a program that is not a shell".to_owned(),
-        programs => format!("program {}", programs.join(", ")),
-    };
-    let linked = match config.injector.as_str() {
-        "preload" => ", or is it static (then use injector ptrace)",
-        _ => "",
-    };
-    format!(
-        "no fault was ever injected, so the result says nothing: does the test run {who}{linked}, \
-         and does it make these calls? (everett faults profile counts them)"
-    )
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::injector::{self, Injection, InjectorRow, Means};
 use crate::manager::{Job, Seen};
+use crate::nodes::{Nodes, run_on};
 use crate::settings::{Command, Explore, SearchConfig};
 use crate::space::{Fault, Point, Scenario, Space, Value};
 use crate::worlds::Worlds;
@@ -46,6 +47,8 @@ pub(crate) struct System {
     without: Mutex<BTreeMap<String, Without>>,
     /// The world, if the system is one.
     worlds: Option<Worlds>,
+    /// Other machines that run the tests, instead of managers on this one.
+    nodes: Option<Arc<dyn Nodes>>,
     /// The number of runs so far.
     pub runs: AtomicU64,
 }
@@ -89,8 +92,15 @@ impl System {
             number: AtomicU64::new(0),
             without: Mutex::default(),
             worlds,
+            nodes: None,
             runs: AtomicU64::new(0),
         })
+    }
+
+    /// Lets other machines run the tests.
+    pub(crate) fn on(mut self, nodes: Option<Arc<dyn Nodes>>) -> System {
+        self.nodes = nodes;
+        self
     }
 
     /// Returns the injection of a scenario; an error if the injector does not understand it.
@@ -146,6 +156,10 @@ impl System {
 
     /// Runs a scenario.
     pub(crate) fn run(&self, scenario: &Scenario) -> Result<Seen> {
+        if let Some(nodes) = &self.nodes {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            return run_on(&**nodes, &self.config, scenario, true);
+        }
         let injection = self.plan(scenario)?;
         self.execute(&self.job(scenario, injection))
     }
@@ -163,11 +177,11 @@ impl System {
             all.entry(test.to_string()).or_default().clone()
         };
         let made = lock.get_or_init(|| {
-            let seen = self.plan(scenario).and_then(|injection| {
-                let job = self.job_without(&test, injection.without_faults());
-                Ok(Arc::new(self.execute(&job)?))
-            });
-            seen.map_err(|error| error.to_string())
+            let seen = self.run_without(scenario);
+            seen.map(Arc::new).map_err(|error| match error {
+                Error::Manager(why) => why,
+                error => error.to_string(),
+            })
         });
         let seen = made.clone().map_err(Error::Manager)?;
         match &seen.start_failure {
@@ -176,6 +190,16 @@ impl System {
             ))),
             None => Ok(seen),
         }
+    }
+
+    /// Runs the scenario's test without faults.
+    pub(crate) fn run_without(&self, scenario: &Scenario) -> Result<Seen> {
+        if let Some(nodes) = &self.nodes {
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            return run_on(&**nodes, &self.config, scenario, false);
+        }
+        let injection = self.plan(scenario)?.without_faults();
+        self.execute(&self.job_without(&self.without(scenario), injection))
     }
 
     /// Returns a scenario without the attributes of its faults: the test alone. The meaning of

@@ -52,6 +52,9 @@ impl FaultSummary {
             self.search,
             self.seed
         ));
+        for (name, tests) in &self.nodes {
+            lines.push(format!("node {name}: {}", counted(*tests, "test")));
+        }
         lines.extend(self.explored.iter().flat_map(Explored::lines));
         lines.join("\n")
     }

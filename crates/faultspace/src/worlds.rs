@@ -185,6 +185,7 @@ impl Worlds {
                 function: fault.what.clone(),
                 number,
                 stack: fault.stack.clone(),
+                arguments: String::new(),
             });
         Seen {
             start_failure: None,

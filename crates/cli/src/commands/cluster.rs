@@ -76,7 +76,7 @@ impl Subcommand for ClusterArgs {
 }
 
 /// Parses the duration of leases. Without any, every job would be handed out again at once.
-fn parse_lease(text: &str) -> Result<Duration, String> {
+pub fn parse_lease(text: &str) -> Result<Duration, String> {
     match parse_time(text).map_err(|error| error.to_string())? {
         lease if lease < SHORTEST_LEASE => Err("a lease lasts at least 1s".to_owned()),
         lease => Ok(lease),

@@ -3,12 +3,14 @@
 use anyhow::{Context, Result, bail};
 use everett::counted;
 use everett_faultspace::{
-    ProfileBy, ProfileSpec, Progress, ReplaySpec, RunSpec, profile, replay, run, show,
+    Nodes, ProfileBy, ProfileSpec, Progress, ReplaySpec, RunSpec, profile, replay, run, show,
 };
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use crate::commands::fault_nodes::{BrokerNodes, NodeArgs, run_node};
 use crate::commands::{Subcommand, exit_code};
 use crate::display::print;
 use crate::session::{notice, session, stoppable_session};
@@ -33,6 +35,8 @@ enum FaultsCommand {
     Show(ShowArgs),
     /// Replays a scenario of a search and reports whether it ends the same.
     Replay(ReplayArgs),
+    /// Runs tests of a search for another machine, over a broker, until it is interrupted.
+    Node(NodeArgs),
     /// Runs one test for the search. Reads its job from standard input.
     #[command(hide = true)]
     Manager,
@@ -61,6 +65,13 @@ struct RunArgs {
     /// Explore the N worst scenarios with symbolic inputs afterwards (injector model).
     #[arg(long, value_name = "N")]
     explore: Option<usize>,
+    /// Let the nodes at this broker run the tests (everett faults node), not this machine:
+    /// nats://HOST:PORT, tls://HOST:PORT or postgres://USER@HOST/DATABASE.
+    #[arg(long, value_name = "URL", conflicts_with = "jobs")]
+    broker: Option<String>,
+    /// The file with the credentials of a user of NATS; default: EVERETT_BROKER_CREDS.
+    #[arg(long, value_name = "FILE", requires = "broker")]
+    nats_creds: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -74,8 +85,9 @@ struct ProfileArgs {
     /// Count only the calls of programs of this name; default: of all but shells.
     #[arg(long, value_name = "NAME")]
     program: Vec<String>,
-    /// How calls are named: by their number in a process, by their call site, or by their whole stack.
-    #[arg(long, value_name = "WHAT", default_value = "number", value_parser = ["number", "callsite", "stack"])]
+    /// How calls are named: by their number in a process, by their call site, by their whole stack, or by
+    /// stack and arguments (failure).
+    #[arg(long, value_name = "WHAT", default_value = "number", value_parser = ["number", "callsite", "stack", "failure"])]
     by: String,
     /// The most calls of a function in the space.
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -127,6 +139,7 @@ impl Subcommand for FaultsArgs {
                 Ok(EXIT_CLEAN)
             }
             FaultsCommand::Replay(args) => run_replay(args),
+            FaultsCommand::Node(args) => run_node(args, manager()?),
             FaultsCommand::Manager => Ok(everett_faultspace::manager::manage() as u8),
         }
     }
@@ -134,6 +147,9 @@ impl Subcommand for FaultsArgs {
 
 fn run_search(args: &RunArgs) -> Result<u8> {
     let session = stoppable_session()?;
+    let credentials = args.nats_creds.as_ref();
+    let connect = |url: &String| BrokerNodes::connect(url, credentials, session.stop.clone());
+    let nodes = args.broker.as_ref().map(connect).transpose()?;
     let spec = RunSpec {
         file: args.file.clone(),
         out: args.out.clone(),
@@ -143,6 +159,7 @@ fn run_search(args: &RunArgs) -> Result<u8> {
         jobs: args.jobs,
         explore: args.explore,
         manager: manager()?,
+        nodes: nodes.map(|nodes| Arc::new(nodes) as Arc<dyn Nodes>),
         session,
     };
     let is_terminal = std::io::stderr().is_terminal();

@@ -6,6 +6,7 @@ mod confirm;
 mod coverage;
 mod exec;
 mod export;
+mod fault_nodes;
 mod faults;
 mod follow;
 mod harden;

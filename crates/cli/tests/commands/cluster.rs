@@ -7,6 +7,7 @@ mod mortal;
 
 use crate::common::samples::{FORKS, FORKS_PATHS, WORDS};
 use crate::common::{build, endings, everett, expect, folder, summary, text};
+use crate::postgres::start_postgres;
 use everett::{Event, Observer, RunSpec, Session, explore};
 use everett_cluster::{
     Broker, Build, Error, Explored, Hash, Key, Kind, RunId, SharedMemory, Status, Submission,
@@ -734,67 +735,9 @@ fn a_killed_worker_costs_nothing_over_nats() {
     assert!(up.0.wait().expect("its end").success());
 }
 
-/// Returns a command of PostgreSQL. Its server refuses to run as root, so it runs as the user that
-/// the package created.
-pub(crate) fn postgres(program: &str) -> Command {
-    let versions = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL (./setup installs it)");
-    let mut programs = versions.map(|version| {
-        let version = version.expect("an entry").path();
-        version.join("bin").join(program)
-    });
-    let program = programs.find(|program| program.is_file());
-    let program = program.expect("a program of PostgreSQL");
-    if !nix::unistd::geteuid().is_root() {
-        return Command::new(program);
-    }
-    let mut command = Command::new("setpriv");
-    command.args([
-        "--reuid=postgres",
-        "--regid=postgres",
-        "--clear-groups",
-        "--",
-    ]);
-    command.arg(program);
-    command
-}
-
 #[test]
 fn a_killed_worker_costs_nothing_over_postgresql() {
     let folder = folder("cluster-postgres");
-    // The path of a socket must be short.
-    let dir = std::env::temp_dir().join(format!("everett-pg-{}", std::process::id()));
-    fs::create_dir_all(&dir).expect("a folder");
-    if nix::unistd::geteuid().is_root() {
-        expect(Command::new("chown").arg("postgres").arg(&dir), 0);
-    }
-    let data = dir.join("data");
-    let initdb = ["-A", "trust", "-U", "everett", "--no-sync", "-D"];
-    expect(
-        postgres("initdb").current_dir(&dir).args(initdb).arg(&data),
-        0,
-    );
-    let log = fs::File::create(folder.join("postgres.log")).expect("a log");
-    let mut server = postgres("postgres");
-    server
-        .current_dir(&dir)
-        .args(["-F", "-c", "listen_addresses=", "-k"]);
-    server.arg(&dir).arg("-D").arg(&data);
-    server.stdout(log.try_clone().expect("a log")).stderr(log);
-    let mut server = Process(server.spawn().expect("it starts"));
-    wait_for("the server", || {
-        assert!(
-            server.0.try_wait().expect("a child").is_none(),
-            "it has ended"
-        );
-        let ready = postgres("pg_isready")
-            .current_dir(&dir)
-            .arg("-h")
-            .arg(&dir)
-            .output();
-        ready.expect("it starts").status.success().then_some(())
-    });
-    let socket = dir.to_string_lossy().replace('/', "%2F");
-    explore_over(&folder, &format!("postgres://everett@{socket}/postgres"));
-    drop(server);
-    fs::remove_dir_all(&dir).expect("it can be removed");
+    let server = start_postgres(&folder, "pg");
+    explore_over(&folder, &server.url);
 }

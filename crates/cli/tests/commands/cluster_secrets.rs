@@ -1,7 +1,8 @@
 //! Brokers with authentication, and encrypted connections.
 
-use crate::cluster::{CLEAN, Process, postgres, wait_for};
+use crate::cluster::{CLEAN, Process, wait_for};
 use crate::common::{build, everett, expect, folder, summary, text};
+use crate::postgres::postgres;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,11 @@
 //! removed, objects that are lost, and options that make no sense.
 
 use crate::cluster::{
-    CLEAN, Process, Slot, Trouble, Up, postgres, simulate, start_server, start_worker, status_of,
-    submitted, wait_for,
+    CLEAN, Process, Slot, Trouble, Up, simulate, start_server, start_worker, status_of, submitted,
+    wait_for,
 };
 use crate::common::{build, everett, expect, folder, summary, text};
+use crate::postgres::postgres;
 use everett::{RunSpec, Session, Silent};
 use everett_cluster::{Broker, Removed, RunId, SharedMemory, remove, results, status};
 use nix::sys::signal::{Signal, kill};

@@ -52,6 +52,10 @@ impl TestFolder {
         serde_json::from_slice(&fs::read(self.0.join(out).join("summary.json")).unwrap()).unwrap()
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap().flatten();
         let mut names: Vec<String> = entries

@@ -1,6 +1,7 @@
 //! Injectors: how the faults of a scenario are injected. Each has one file, and one row in
 //! [`INJECTORS`].
 
+pub(crate) mod arguments;
 pub(crate) mod corrupt;
 pub mod functions;
 mod model;
@@ -36,13 +37,16 @@ pub struct CallFault {
     pub site: Option<Site>,
 }
 
-/// From where a function is called.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// From where a function is called, and with what.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Site {
     /// A source line or a function on the stack.
     pub callsite: Option<String>,
     /// The digest of the whole stack.
     pub stack: Option<String>,
+    /// The arguments of the call, or one of them.
+    #[serde(default)]
+    pub arguments: Option<String>,
 }
 
 impl Site {
@@ -51,8 +55,9 @@ impl Site {
         let site = Site {
             callsite: text("callsite"),
             stack: text("stack"),
+            arguments: text("arguments"),
         };
-        (site.callsite.is_some() || site.stack.is_some()).then_some(site)
+        (site != Site::default()).then_some(site)
     }
 }
 
@@ -254,6 +259,7 @@ const CALL_ATTRIBUTES: &[&str] = &[
     "persistent",
     "callsite",
     "stack",
+    "arguments",
 ];
 
 /// Returns the function of a fault.

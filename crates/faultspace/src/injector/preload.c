@@ -23,7 +23,7 @@ struct fault {
   unsigned long first, last;
   long retval;
   int error;
-  int asks;            /* only calls from a site fail and count; the tracer knows the site */
+  int asks;            /* only calls from a site fail and count; the tracer knows the site (2: and the arguments) */
   unsigned long count; /* calls from there */
 };
 
@@ -71,7 +71,7 @@ extern word __libc_realloc(word, word, word, word, word, word) __attribute__((we
 #define SYS_FTRUNCATE 77
 #define SYS_READLINK 89
 /* No system call of Linux: the tracer answers whether a fault's site is on the stack, counts the site of a call (-1), or
-   notes a fault (-2). */
+   notes a fault (-2). The last argument is the address of those of the call. */
 #define ASK_TRACER 1022
 
 static struct function functions[] = {FUNCTIONS};
@@ -180,12 +180,12 @@ static void add_frame(struct text *text, word address) {
 }
 
 /* Appends a line to the log: a fault has happened. */
-static void report(struct function *function, unsigned long number) {
+static void report(struct function *function, unsigned long number, word *arguments) {
   /* A program that tries for ever fails for ever: the first faults tell enough. */
   static unsigned long reported;
   if (__atomic_add_fetch(&reported, 1, __ATOMIC_SEQ_CST) > MAX_REPORTS) return;
   /* A tracer also knows the names of static functions. */
-  if (syscall(ASK_TRACER, -2L, (long)(function - functions), number) == 1) return;
+  if (syscall(ASK_TRACER, -2L, (long)(function - functions), number, arguments) == 1) return;
   struct text line;
   void *frames[MAX_FRAMES];
   line.size = 0;
@@ -234,19 +234,19 @@ static struct caller *caller(word salt) {
 }
 
 /* Whether this call comes from the site of a fault. The tracer unwinds slowly, so it is asked once about each stack. */
-static int is_at_site(int fault) {
-  struct caller *from = caller((word)fault + 1);
+static int is_at_site(int fault, word *arguments) {
+  struct caller *from = faults[fault].asks == 2 ? 0 : caller((word)fault + 1);
   int answer = from ? __atomic_load_n(&from->answer, __ATOMIC_SEQ_CST) : 0;
-  if (!answer) answer = syscall(ASK_TRACER, (long)fault) == 1 ? 1 : 2;
+  if (!answer) answer = syscall(ASK_TRACER, (long)fault, arguments) == 1 ? 1 : 2;
   if (from) __atomic_store_n(&from->answer, answer, __ATOMIC_SEQ_CST);
   return answer == 1;
 }
 
 /* Lets the tracer count the site of this call, often enough for any space. */
-static void observe(int function) {
+static void observe(int function, word *arguments) {
   struct caller *from = caller(~(word)function);
   if (from && __atomic_add_fetch(&from->counted, 1, __ATOMIC_SEQ_CST) > MAX_COUNTED) return;
-  syscall(ASK_TRACER, -1L, (long)function);
+  syscall(ASK_TRACER, -1L, (long)function, arguments);
 }
 
 static void start(void);
@@ -263,21 +263,21 @@ static word call(struct symbol *symbol, word a, word b, word c, word d, word e, 
   struct function *function = &functions[symbol->function];
   unsigned long number = __atomic_add_fetch(&function->count, 1, __ATOMIC_SEQ_CST);
   if (shared_counts) shared_counts[8 + symbol->function] = function->count;
-  if (observed) observe(symbol->function);
+  word arguments[] = {a, b, c, d, e, f};
+  if (observed) observe(symbol->function, arguments);
   for (int at = 0; at < fault_count; at++) {
     struct fault *fault = &faults[at];
     if (fault->function != symbol->function) continue;
     if (fault->asks) {
-      if (!is_at_site(at)) continue;
+      if (!is_at_site(at, arguments)) continue;
       number = __atomic_add_fetch(&fault->count, 1, __ATOMIC_SEQ_CST);
     }
     if (number < fault->first || number > fault->last) continue;
     inside = 1;
     if (function->done) symbol->real(a, b, c, d, e, f);
-    report(function, number);
+    report(function, number, arguments);
     inside = 0;
     if (fault->error && symbol->stream >= 0) {
-      word arguments[] = {a, b, c, d, e, f};
       int *flags = (int *)arguments[symbol->stream];
       if (flags) *flags |= STREAM_ERROR;
     }

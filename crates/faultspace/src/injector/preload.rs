@@ -143,7 +143,11 @@ pub fn variables(injection: &Injection, programs: &[String]) -> Vec<(String, Str
             site,
             ..
         } = fault;
-        let asks = u8::from(site.is_some());
+        // The arguments of each call differ, so the library asks each time.
+        let asks = site.as_ref().map_or(0, |site| match site.arguments {
+            Some(_) => 2,
+            None => 1,
+        });
         format!("{function}:{first}:{last}:{retval}:{errno}:{asks}")
     };
     let happening = faults.iter().filter(|fault| fault.first > 0);
@@ -164,6 +168,7 @@ pub(crate) fn read_log(text: &str, seen: &mut Seen) {
                 program: program.to_owned(),
                 function: function.to_owned(),
                 number: number.parse().unwrap_or(0),
+                arguments: String::new(),
                 stack: stack
                     .split('|')
                     .filter(|frame| !frame.is_empty())

@@ -5,6 +5,7 @@
 //! harm its manager at most, and a manager that dies costs only its test. If the machine has
 //! namespaces, the commands see no other processes, and their writes are discarded after the test.
 
+mod call_arguments;
 mod child;
 pub(crate) mod core;
 mod coverage;
@@ -73,6 +74,9 @@ pub struct Injected {
     pub number: u64,
     /// The stack at the injection point, innermost frame first.
     pub stack: Vec<String>,
+    /// The arguments of the call, without addresses.
+    #[serde(default)]
+    pub arguments: String,
 }
 
 /// A process that a crash signal ended.
@@ -95,6 +99,9 @@ pub struct SiteOfCall {
     pub site: String,
     /// The digest of the whole stack.
     pub stack: String,
+    /// The arguments of the call, without addresses.
+    #[serde(default)]
+    pub arguments: String,
 }
 
 /// How a command ended.

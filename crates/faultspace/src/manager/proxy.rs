@@ -76,6 +76,7 @@ pub(super) fn read_log(text: &str) -> Vec<Injected> {
             function: format!("message {number} {}", direction.text()),
             number,
             stack: Vec::new(),
+            arguments: String::new(),
         })
     });
     parsed.collect()

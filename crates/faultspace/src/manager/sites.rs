@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::digest;
 use super::stack::Frame;
-use crate::injector::Site;
+use crate::injector::{Site, arguments};
 
 /// Files of the C library and of the injector. A call from them is a call of the program's own
 /// code, if that is on the stack.
@@ -28,8 +28,12 @@ pub(super) struct Sites {
 }
 
 impl Sites {
-    /// Returns whether a call with this stack comes from a site.
-    pub(super) fn matches(&mut self, site: &Site, frames: &[Frame]) -> bool {
+    /// Returns whether a call with this stack and these arguments comes from a site.
+    pub(super) fn matches(&mut self, site: &Site, frames: &[Frame], arguments: &[String]) -> bool {
+        let wanted = site.arguments.as_ref();
+        if wanted.is_some_and(|wanted| !arguments::matches(wanted, arguments)) {
+            return false;
+        }
         let frames = own(frames);
         let of_stack = site.stack.as_ref();
         let of_site = site.callsite.as_ref();
@@ -137,19 +141,19 @@ mod tests {
         let mut is_at = |text: &str| {
             let site = Site {
                 callsite: Some(text.to_owned()),
-                stack: None,
+                ..Site::default()
             };
-            sites.matches(&site, &frames)
+            sites.matches(&site, &frames, &[])
         };
         assert!(is_at("load") && is_at("main") && is_at("tool!load+0x20") && is_at("load+0x20"));
         assert!(!is_at("fopen") && !is_at("load+0x21") && !is_at("tool.c:3"));
         assert_eq!(sites.name(&frames).as_deref(), Some("tool!load+0x20"));
         let of = |stack: &str| Site {
-            callsite: None,
             stack: Some(stack.to_owned()),
+            ..Site::default()
         };
         // How the call went through libraries is not part of the stack.
-        assert!(sites.matches(&of(&identity(&frames[2..])), &frames));
-        assert!(!sites.matches(&of(&identity(&frames[3..])), &frames));
+        assert!(sites.matches(&of(&identity(&frames[2..])), &frames, &[]));
+        assert!(!sites.matches(&of(&identity(&frames[3..])), &frames, &[]));
     }
 }

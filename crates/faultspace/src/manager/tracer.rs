@@ -8,9 +8,11 @@ use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::call_arguments::{of_function_at, of_registers};
 use super::sites::{Sites, identity, outside_injector};
 use super::stack::{Unwinder, texts};
 use super::{Crash, Injected, SiteOfCall};
+use crate::injector::arguments::joined;
 use crate::injector::functions::FUNCTIONS;
 use crate::injector::preload::ASK_TRACER;
 use crate::injector::{CallFault, Site, is_shell};
@@ -317,6 +319,7 @@ impl Tracer {
                     function: fault.function.clone(),
                     number,
                     stack: texts(&self.unwinder.stack(pid, &registers)),
+                    arguments: joined(&of_registers(pid, &registers)),
                 });
             }
             let result = fault.result();
@@ -347,14 +350,24 @@ impl Tracer {
     /// are to count the site of a call, and to note a fault.
     fn answer(&mut self, pid: Pid, registers: &libc::user_regs_struct) -> bool {
         if let Ok(number) = usize::try_from(registers.rdi as i64) {
-            let site = self.asked.get(number).and_then(|fault| fault.site.clone());
-            return site.is_some_and(|site| self.is_called_from(pid, registers, &site));
+            let Some(fault) = self.asked.get(number) else {
+                return false;
+            };
+            let Some(site) = fault.site.clone() else {
+                return false;
+            };
+            let arguments = match site.arguments {
+                Some(_) => of_function_at(pid, &fault.function, registers.rsi),
+                None => Vec::new(),
+            };
+            return self.is_called_from(pid, registers, &site, &arguments);
         }
         let Some(function) = FUNCTIONS.get(registers.rsi as usize) else {
             return false;
         };
         if registers.rdi as i64 == COUNT_SITE {
-            self.observe(pid, registers, function.name);
+            let arguments = of_function_at(pid, function.name, registers.rdx);
+            self.observe(pid, registers, function.name, &arguments);
             return false;
         }
         if self.injected.len() < MAX_REPORTS {
@@ -364,6 +377,7 @@ impl Tracer {
                 function: function.name.to_owned(),
                 number: registers.rdx,
                 stack: texts(outside_injector(&frames)),
+                arguments: joined(&of_function_at(pid, function.name, registers.r10)),
             });
         }
         true
@@ -374,13 +388,25 @@ impl Tracer {
         pid: Pid,
         registers: &libc::user_regs_struct,
         site: &Site,
+        arguments: &[String],
     ) -> bool {
-        let frames = self.unwinder.stack(pid, registers);
-        self.sites.matches(site, &frames)
+        // Stacks are slower to read than arguments.
+        let has_stack = site.callsite.is_some() || site.stack.is_some();
+        let frames = match has_stack {
+            true => self.unwinder.stack(pid, registers),
+            false => Vec::new(),
+        };
+        self.sites.matches(site, &frames, arguments)
     }
 
     /// Counts the site of a call, if that was requested.
-    fn observe(&mut self, pid: Pid, registers: &libc::user_regs_struct, function: &str) {
+    fn observe(
+        &mut self,
+        pid: Pid,
+        registers: &libc::user_regs_struct,
+        function: &str,
+        arguments: &[String],
+    ) {
         let process = self.tasks.get(&pid.as_raw()).map(|task| task.process);
         if let (Some(observed), Some(process)) = (&mut self.observed, process) {
             let frames = self.unwinder.stack(pid, registers);
@@ -391,6 +417,7 @@ impl Tracer {
                 function: function.to_owned(),
                 site,
                 stack: identity(&frames),
+                arguments: joined(arguments),
             };
             *observed
                 .entry(call)
@@ -414,7 +441,10 @@ impl Tracer {
             *calls
                 .entry(format!("{program} {name} {process}"))
                 .or_default() += 1;
-            self.observe(pid, registers, name);
+            if self.observed.is_some() {
+                let arguments = of_registers(pid, registers);
+                self.observe(pid, registers, name, &arguments);
+            }
             return None;
         }
         let mut due = None;
@@ -424,8 +454,11 @@ impl Tracer {
                 continue;
             }
             let site = fault.site.clone();
-            if site.is_some_and(|site| !self.is_called_from(pid, registers, &site)) {
-                continue;
+            if let Some(site) = site {
+                let arguments = of_registers(pid, registers);
+                if !self.is_called_from(pid, registers, &site, &arguments) {
+                    continue;
+                }
             }
             let counts = &mut self.processes.get_mut(&process)?.counts;
             counts.resize(self.faults.len(), 0);
