@@ -1,5 +1,6 @@
 //! Fault searches on `examples/faults-coreutils`, beside the figures of AFEX: failing scenarios that
-//! a number of runs finds, axes whose values are in no order, and failures of allocations.
+//! a number of runs finds, axes whose values are in no order, and failures of allocations. The
+//! explorer alone, PBFT and a real server follow.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -57,7 +58,10 @@ impl Bench {
         let all = failures(&whole).len();
         writeln!(text, "| all scenarios | {all} | | | {} |\n", PAPER.2)?;
         self.shuffled(&search, found[0].0, random, text)?;
-        self.allocations(&search, &without_uncalled(&search, &whole)?, text)
+        self.allocations(&search, &without_uncalled(&search, &whole)?, text)?;
+        self.explorer_alone(text)?;
+        self.view_change_timer(text)?;
+        self.fault_servers(text)
     }
 
     /// Returns mean and deviation of the failures that a search finds.

@@ -13,6 +13,8 @@ mod calls;
 mod cluster;
 mod coreutils;
 mod coverage;
+mod explorer;
+mod fault_servers;
 mod faults;
 mod harden;
 mod native;
