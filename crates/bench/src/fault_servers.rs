@@ -44,9 +44,9 @@ impl Bench {
             text,
             "memcached with its own client, {RUNS} runs, beside Apache httpd:\n"
         )?;
-        self.memcached(Path::new("memcached"), text)?;
+        self.faults_of_memcached(Path::new("memcached"), text)?;
         match std::env::var_os(OTHER) {
-            Some(other) => self.memcached(Path::new(&other), text),
+            Some(other) => self.faults_of_memcached(Path::new(&other), text),
             None => {
                 writeln!(text, "Another version: skipped, {OTHER} names none.\n")?;
                 Ok(())
@@ -54,7 +54,7 @@ impl Bench {
         }
     }
 
-    fn memcached(&self, program: &Path, text: &mut String) -> Result<()> {
+    fn faults_of_memcached(&self, program: &Path, text: &mut String) -> Result<()> {
         let version = Command::new(program).arg("-V").output();
         let Some(version) = version.ok().filter(|output| output.status.success()) else {
             writeln!(

@@ -263,9 +263,7 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         .collect();
     if targets.is_empty() {
         return match target {
-            // Init is not a process of the host; signals to it have no effect.
-            INIT if kernel.is_capable(KILL) => Ok(Value::ZERO),
-            INIT => Err(Errno::EPERM.into()),
+            INIT => signal_init(kernel),
             _ => Err(Errno::ESRCH.into()),
         };
     }
@@ -280,6 +278,14 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
     }
     Ok(Value::ZERO)
+}
+
+/// Answers a signal to init, which is not a process of the host: it has no effect.
+fn signal_init(kernel: &Kernel<'_, '_>) -> Answer {
+    match kernel.is_capable(KILL) {
+        true => Ok(Value::ZERO),
+        false => Err(Errno::EPERM.into()),
+    }
 }
 
 fn tkill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -303,7 +309,10 @@ fn rt_sigqueueinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let signal = kernel.read_signal(call.int(1), call.args[2], pid)?;
     let known = kernel.host.process_by_pid(pid);
     if known.is_none_or(|process| matches!(process.exit_state, ExitState::Reaped)) {
-        return Err(Errno::ESRCH.into());
+        return match call.int(0) {
+            INIT => signal_init(kernel),
+            _ => Err(Errno::ESRCH.into()),
+        };
     }
     if !kernel.may_signal(pid, signal.number) {
         return Err(Errno::EPERM.into());

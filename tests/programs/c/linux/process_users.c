@@ -58,6 +58,7 @@ static void drop_all(void) {
   FAILS(kill(getppid(), 0), EPERM);
   FAILS(nice(-5), EPERM);
   FAILS(kill(1, SIGTERM), EPERM);
+  FAILS(sigqueue(1, 0, (union sigval){0}), EPERM);
 }
 
 static void drop_for_a_while(void) {
