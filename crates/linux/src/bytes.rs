@@ -41,6 +41,16 @@ impl ByteSource for std::sync::Arc<[u8]> {
     }
 }
 
+impl ByteSource for &'static str {
+    fn len(&self) -> u64 {
+        str::len(self) as u64
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.as_bytes()
+    }
+}
+
 /// The immutable base under the pages.
 #[derive(Clone, Debug)]
 struct Base {
@@ -85,6 +95,11 @@ impl Bytes {
             len: bytes.len() as u64,
             whole: false,
         }
+    }
+
+    /// The text of a file that every host has. It takes no memory until a program changes it.
+    pub fn from_text(text: &'static str) -> Bytes {
+        Bytes::from_source(std::sync::Arc::new(text))
     }
 
     /// A sequence that refers to these bytes and does not copy them.

@@ -176,7 +176,7 @@ pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
         tree.install(PROC, path.as_bytes(), inode)?;
     }
     for (path, text) in SETTINGS {
-        let node = InodeKind::Regular(Bytes::from_concrete(text.as_bytes()));
+        let node = InodeKind::Regular(Bytes::from_text(text));
         let inode = Inode::new(node, 0o644, now_ns).polled(events_of(path));
         tree.install(PROC, path.as_bytes(), inode)?;
     }

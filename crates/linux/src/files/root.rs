@@ -101,7 +101,7 @@ pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
         tree.install(ROOT, path.as_bytes(), inode)?;
     }
     for (path, text) in TEXTS {
-        let node = InodeKind::Regular(Bytes::from_concrete(text.as_bytes()));
+        let node = InodeKind::Regular(Bytes::from_text(text));
         tree.install(ROOT, path.as_bytes(), Inode::new(node, 0o644, now_ns))?;
     }
     Ok(())
