@@ -4,12 +4,11 @@
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_sim::Plan;
-use everett_solver::{Clock, Model, Solver, Verdict};
+use everett_solver::{Model, Solver, Verdict};
 use everett_vm::{
     CallSite, ChoiceSite, Narrowed, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
 };
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::input::Input;
 use crate::path::{Answer, Companion, MergePoint, Path};
@@ -51,8 +50,6 @@ pub struct PathOracle<'a> {
     path: &'a mut Path,
     solver: &'a mut Solver,
     scratch: &'a mut EvalScratch,
-    /// The clock of the run, and when it ends.
-    deadline: Deadline,
     /// The index of the next answer on the tape.
     next: usize,
     /// The fork to make after a suspension, if there is one.
@@ -67,17 +64,11 @@ pub struct PathOracle<'a> {
 
 impl<'a> PathOracle<'a> {
     /// Creates the oracle for a state with this path.
-    pub fn new(
-        path: &'a mut Path,
-        solver: &'a mut Solver,
-        scratch: &'a mut EvalScratch,
-        deadline: Deadline,
-    ) -> Self {
+    pub fn new(path: &'a mut Path, solver: &'a mut Solver, scratch: &'a mut EvalScratch) -> Self {
         PathOracle {
             path,
             solver,
             scratch,
-            deadline,
             next: 0,
             fork: None,
             outside: None,
@@ -104,7 +95,7 @@ impl<'a> PathOracle<'a> {
     /// Returns whether the run ends, at its deadline or on request: unanswered queries then stay
     /// open.
     fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|(clock, end)| clock.now() >= end) || self.solver.is_interrupted()
+        self.solver.is_interrupted()
     }
 
     /// Returns the next answer that was already given to the current instruction.
@@ -628,6 +619,3 @@ fn values_of(array: ArrayId, bytes: &[u8]) -> impl Iterator<Item = (ArrayId, u32
         .zip(0..)
         .map(move |(byte, at)| (array, at, *byte))
 }
-
-/// The clock of the run, and when it ends.
-pub type Deadline = Option<(Clock, Duration)>;

@@ -12,7 +12,7 @@ use everett_vm::{
 use std::sync::Arc;
 
 use crate::finding::{Finding, FindingKey, PathEnding};
-use crate::oracle::{Deadline, Fork, PathOracle};
+use crate::oracle::{Fork, PathOracle};
 use crate::path::Answer;
 use crate::source::{
     SourceFrame, describe, describe_ends, end_of_main, is_out_of_memory, kind_of_abort, principal,
@@ -91,12 +91,11 @@ impl<'a> Worker<'a> {
         config: &HostConfig,
         disk: Option<&Disk>,
         run_for: RunFor,
-        deadline: Deadline,
     ) -> (HostExit, Option<Fork>) {
         let (solver, scratch) = (&mut self.solver, &mut self.scratch);
         let merges = self.merges && state.net.is_none();
         let number = state.net.as_ref().map_or(0, |net| net.host.index());
-        let oracle = PathOracle::new(&mut state.path, solver, scratch, deadline);
+        let oracle = PathOracle::new(&mut state.path, solver, scratch);
         let oracle = oracle.with_plan(self.plans.get(number));
         let mut oracle = oracle.with_merging(merges);
         let mut around = ExecContext {

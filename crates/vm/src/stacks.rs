@@ -3,7 +3,7 @@
 //! The table belongs to a worker, like the term arena; states contain only the numbers.
 
 use everett_ir::code::{FunctionId, Pc};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::num::NonZeroU32;
 
 /// An interned call stack.
@@ -25,7 +25,7 @@ pub struct CallSite {
 #[derive(Default, Debug)]
 pub struct StackTable {
     entries: Vec<(Option<StackId>, CallSite)>,
-    known: HashMap<(Option<StackId>, CallSite), StackId>,
+    known: FxHashMap<(Option<StackId>, CallSite), StackId>,
 }
 
 impl StackTable {

@@ -25,7 +25,6 @@ use crate::error::ExplorerError;
 use crate::finding::{Finding, FindingIndex, PathEnd, SavedFiles, Unsupported, WorldFinding};
 use crate::frontier::{Frontier, StateId, StateInfo, Stored};
 use crate::observe::{Keep, StateView};
-use crate::oracle::Deadline;
 use crate::pair::Difference;
 use crate::path::{Path, Sharing};
 use crate::random::Random;
@@ -568,11 +567,6 @@ impl<'a> Explorer<'a> {
     /// open.
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_late() || self.worker.solver.is_interrupted()
-    }
-
-    /// Returns the clock of the run, and when the search has to stop.
-    pub(crate) fn time_limit(&self) -> Deadline {
-        self.deadline().map(|end| (self.config.clock, end))
     }
 
     pub(crate) fn out_of_forks(&self) -> bool {

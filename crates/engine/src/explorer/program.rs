@@ -174,14 +174,12 @@ impl Explorer<'_> {
 
     /// Runs a state for at most `budget` instructions, and less if memory is short.
     pub(crate) fn run_slice(&mut self, state: &mut State, budget: u64) -> (HostExit, Option<Fork>) {
-        let deadline = self.time_limit();
         let budget = budget.min(self.most_instructions());
         let host = match &self.config.against {
             Some(other) if state.path.second.is_some() => other,
             _ => &self.config.hosts[0].config,
         };
-        self.worker
-            .run(state, host, None, RunFor::Budget(budget), deadline)
+        self.worker.run(state, host, None, RunFor::Budget(budget))
     }
 
     /// Returns whether the program wants only one side of this fork (`klee_set_forking`). The run

@@ -11,8 +11,9 @@ use crate::trace::{TraceAnswer, TraceChoice, TraceInput};
 /// block evicts the one in its slot.
 pub(super) struct Known {
     /// Digests, and offsets plus one. An empty slot is all zeros, so that untouched pages use no
-    /// memory.
+    /// memory. There are none before the first block: most runs spill nothing.
     slots: Vec<(u128, u64)>,
+    count: usize,
 }
 
 impl Known {
@@ -22,23 +23,27 @@ impl Known {
     pub(super) fn new(memory: u64) -> Known {
         let count = memory.min(Known::MOST_MEMORY) as usize / size_of::<(u128, u64)>();
         Known {
-            slots: vec![Known::NOTHING; count.max(1)],
+            slots: Vec::new(),
+            count: count.max(1),
         }
     }
 
-    fn slot(&mut self, digest: u128) -> &mut (u128, u64) {
-        let at = digest % self.slots.len() as u128;
-        &mut self.slots[at as usize]
+    fn slot(&self, digest: u128) -> usize {
+        (digest % self.count as u128) as usize
     }
 
-    pub(super) fn get(&mut self, digest: u128) -> Option<u64> {
-        let slot = *self.slot(digest);
+    pub(super) fn get(&self, digest: u128) -> Option<u64> {
+        let slot = self.slots.get(self.slot(digest))?;
         let place = slot.1.checked_sub(1)?;
         (slot.0 == digest).then_some(place)
     }
 
     pub(super) fn set(&mut self, digest: u128, offset: u64) {
-        *self.slot(digest) = (digest, offset + 1);
+        if self.slots.is_empty() {
+            self.slots = vec![Known::NOTHING; self.count];
+        }
+        let slot = self.slot(digest);
+        self.slots[slot] = (digest, offset + 1);
     }
 
     pub(super) fn clear(&mut self) {

@@ -183,7 +183,7 @@ impl Explorer<'_> {
     fn followed_answers(&mut self, path: &mut Path) -> Vec<(FaultIndex, bool)> {
         let faults = &self.world.network.faults;
         let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
-        let mut oracle = PathOracle::new(path, solver, scratch, None);
+        let mut oracle = PathOracle::new(path, solver, scratch);
         decide_world_faults(&mut oracle, faults)
     }
 }

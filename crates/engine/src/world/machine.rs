@@ -5,7 +5,7 @@ use everett_sim::{Exit, Machine, Questions};
 use everett_vm::Interrupt;
 
 use crate::config::WorldHost;
-use crate::oracle::{Deadline, Fork, PathOracle};
+use crate::oracle::{Fork, PathOracle};
 use crate::state::State;
 use crate::worker::{RunFor, Worker};
 
@@ -20,8 +20,6 @@ pub struct Explored<'m, 'a> {
     pub worker: &'m mut Worker<'a>,
     /// The host's part of the scenario.
     pub config: &'m WorldHost,
-    /// When the run ends.
-    pub deadline: Deadline,
     /// How long the host may run.
     pub run_for: RunFor,
 }
@@ -30,9 +28,7 @@ impl Explored<'_, '_> {
     /// Runs or boots the host, and translates why it stopped.
     fn execute(&mut self, disk: Option<&Disk>) -> Result<Exit<Ending>, Option<Fork>> {
         let config = &self.config.config;
-        let (exit, fork) = self
-            .worker
-            .run(self.state, config, disk, self.run_for, self.deadline);
+        let (exit, fork) = self.worker.run(self.state, config, disk, self.run_for);
         Ok(match exit {
             HostExit::Suspended => return Err(fork),
             HostExit::Budget | HostExit::Sent | HostExit::NeedsInput => Exit::Paused,
@@ -81,7 +77,7 @@ impl Machine for Explored<'_, '_> {
         } = &mut *self.state;
         let number = net.as_ref().map_or(0, |net| net.host.index());
         let (solver, scratch) = (&mut self.worker.solver, &mut self.worker.scratch);
-        let oracle = PathOracle::new(path, solver, scratch, self.deadline);
+        let oracle = PathOracle::new(path, solver, scratch);
         let oracle = oracle.with_plan(self.worker.plans.get(number));
         let mut oracle = oracle.with_outside(self.worker.outside.as_deref());
         let mut questions = Questions {

@@ -44,7 +44,7 @@ use crate::frontier::{StateId, Stored};
 use crate::history::HistoryDigest;
 use crate::mapping::{Mapping, Table, weight_of};
 use crate::observe::{Keep, StateView};
-use crate::oracle::{Deadline, Fork};
+use crate::oracle::Fork;
 use crate::path::Path;
 use crate::state::State;
 use crate::statistics::{EVENTS, VIRTUAL_TIME};
@@ -389,14 +389,13 @@ impl Explorer<'_> {
         horizon_ns: u64,
         wants_waits: bool,
     ) -> Result<(Step<Ending>, u64), Option<Fork>> {
-        let deadline = self.time_limit();
         let stop_at_waits = wants_waits || self.is_waited_for(id);
         let (before, warned) = (state.instructions(), state.warnings().len());
         let most = self.config.limits.max_instructions.unwrap_or(u64::MAX);
         let left = most.saturating_sub(before).clamp(1, machine::BUDGET);
         let left = left.min(self.most_instructions());
         let run_for = RunFor::Budget(left);
-        let result = self.step_alone(state, horizon_ns, stop_at_waits, run_for, deadline);
+        let result = self.step_alone(state, horizon_ns, stop_at_waits, run_for);
         let executed = state.instructions().saturating_sub(before);
         self.statistics.instructions += executed;
         state.since_new += executed;
@@ -412,7 +411,6 @@ impl Explorer<'_> {
         horizon_ns: u64,
         stop_at_waits: bool,
         run_for: RunFor,
-        deadline: Deadline,
     ) -> Result<(Step<Ending>, u64), Option<Fork>> {
         let Some(mut net) = state.net.take() else {
             return Err(None);
@@ -422,7 +420,6 @@ impl Explorer<'_> {
             state,
             worker: &mut self.worker,
             config: &self.config.hosts[host.index()],
-            deadline,
             run_for,
         };
         let (network, sim) = (&self.world.network, &mut net.sim);

@@ -150,7 +150,7 @@ impl Explorer<'_> {
         let was_off = state.sim().is_off();
         let horizon_ns = here.horizon(target, idle);
         let instructions = here.instructions;
-        let stepped = self.step_alone(state, horizon_ns, false, here.run_for(target), None);
+        let stepped = self.step_alone(state, horizon_ns, false, here.run_for(target));
         let executed = state.instructions().saturating_sub(instructions);
         self.statistics.replayed += executed;
         self.worker.coverage.grew = false;

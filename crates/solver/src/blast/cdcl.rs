@@ -234,8 +234,7 @@ impl Cdcl {
         self.visits += watches.len();
         let mut broken = None;
         let (mut read, mut write) = (0, 0);
-        while read < watches.len() {
-            let watch = watches[read];
+        while let Some(&watch) = watches.get(read) {
             read += 1;
             if self.values[watch.blocker as usize] == 1 {
                 watches[write] = watch;
@@ -243,28 +242,30 @@ impl Cdcl {
                 continue;
             }
             let range = self.literals(watch.clause);
-            let literals = &mut self.clauses[range];
-            if literals[0] == falsified {
-                literals.swap(0, 1);
+            let [first, second, others @ ..] = &mut self.clauses[range] else {
+                unreachable!("a stored clause has at least two literals")
+            };
+            if *first == falsified {
+                std::mem::swap(first, second);
             }
-            let first = literals[0];
+            let first = *first;
             let kept = Watch {
                 clause: watch.clause,
                 blocker: first,
             };
-            if self.values[first as usize] != 1 {
+            let value = self.values[first as usize];
+            if value != 1 {
                 let values = &self.values;
-                let other = (2..literals.len()).find(|&i| values[literals[i] as usize] != -1);
+                let other = others.iter_mut().find(|it| values[**it as usize] != -1);
                 if let Some(other) = other {
-                    literals.swap(1, other);
-                    let watched = literals[1];
-                    self.watches[watched as usize].push(kept);
+                    std::mem::swap(second, other);
+                    self.watches[*second as usize].push(kept);
                     continue;
                 }
             }
             watches[write] = kept;
             write += 1;
-            match self.values[first as usize] {
+            match value {
                 1 => {}
                 0 => self.assign(first, watch.clause),
                 _ => {
@@ -273,7 +274,9 @@ impl Cdcl {
                 }
             }
         }
-        watches.copy_within(read.., write);
+        if read < watches.len() {
+            watches.copy_within(read.., write);
+        }
         watches.truncate(write + watches.len() - read);
         self.watches[falsified as usize] = watches;
         broken

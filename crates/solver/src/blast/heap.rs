@@ -4,13 +4,27 @@
 #[derive(Default)]
 pub struct ActivityHeap {
     order: Vec<u32>,
-    /// Position in `order` plus one; zero if not in the heap.
-    positions: Vec<u32>,
-    activity: Vec<f64>,
-    /// Whether the variable belongs in the heap while it is unassigned.
-    member: Vec<bool>,
+    slots: Vec<Slot>,
     members: Vec<u32>,
     increment: f64,
+}
+
+/// What the heap knows of a variable.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    activity: f64,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    /// Not bumped since the last `clear`, so never in the heap.
+    #[default]
+    Never,
+    /// Bumped, but not in the heap while it is assigned.
+    Out,
+    /// At this position in `order`.
+    At(u32),
 }
 
 const RESCALE_ABOVE: f64 = 1e100;
@@ -18,17 +32,13 @@ const DECAY: f64 = 0.95;
 
 impl ActivityHeap {
     pub fn make_room(&mut self, variables: usize) {
-        self.positions.resize(variables, 0);
-        self.activity.resize(variables, 0.0);
-        self.member.resize(variables, false);
+        self.slots.resize(variables, Slot::default());
     }
 
     /// Empties the heap for a new search with fresh activities.
     pub fn clear(&mut self) {
         for variable in self.members.drain(..) {
-            self.positions[variable as usize] = 0;
-            self.activity[variable as usize] = 0.0;
-            self.member[variable as usize] = false;
+            self.slots[variable as usize] = Slot::default();
         }
         self.order.clear();
         self.increment = 1.0;
@@ -36,19 +46,21 @@ impl ActivityHeap {
 
     /// Raises the activity of a variable.
     pub fn bump(&mut self, variable: u32) {
-        let at = variable as usize;
-        if !std::mem::replace(&mut self.member[at], true) {
+        let slot = &mut self.slots[variable as usize];
+        if slot.place == Place::Never {
+            slot.place = Place::Out;
             self.members.push(variable);
         }
-        self.activity[at] += self.increment;
-        if self.activity[at] > RESCALE_ABOVE {
+        slot.activity += self.increment;
+        let place = slot.place;
+        if slot.activity > RESCALE_ABOVE {
             for &member in &self.members {
-                self.activity[member as usize] /= RESCALE_ABOVE;
+                self.slots[member as usize].activity /= RESCALE_ABOVE;
             }
             self.increment /= RESCALE_ABOVE;
         }
-        if self.positions[at] != 0 {
-            self.rise(self.positions[at] as usize - 1);
+        if let Place::At(position) = place {
+            self.rise(position as usize);
         }
     }
 
@@ -57,61 +69,82 @@ impl ActivityHeap {
     }
 
     /// Reinserts a bumped variable that became unassigned.
+    #[inline]
     pub fn put_back(&mut self, variable: u32) {
-        if self.member[variable as usize] && self.positions[variable as usize] == 0 {
-            self.order.push(variable);
-            self.positions[variable as usize] = self.order.len() as u32;
-            self.rise(self.order.len() - 1);
+        if self.slots[variable as usize].place == Place::Out {
+            self.insert(variable);
         }
+    }
+
+    fn insert(&mut self, variable: u32) {
+        let position = self.order.len();
+        self.order.push(variable);
+        self.slots[variable as usize].place = Place::At(position as u32);
+        self.rise(position);
     }
 
     /// Removes the most active variable.
     pub fn pop(&mut self) -> Option<u32> {
         let top = *self.order.first()?;
-        self.positions[top as usize] = 0;
+        self.slots[top as usize].place = Place::Out;
         let last = self.order.pop()?;
         if let Some(first) = self.order.first_mut() {
             *first = last;
-            self.positions[last as usize] = 1;
-            self.sink(0);
+            self.slots[last as usize].place = Place::At(0);
+            self.sink(last);
         }
         Some(top)
     }
 
-    fn before(&self, a: u32, b: u32) -> bool {
-        self.activity[a as usize] > self.activity[b as usize]
+    fn activity(&self, variable: u32) -> f64 {
+        self.slots[variable as usize].activity
     }
 
-    fn exchange(&mut self, a: usize, b: usize) {
-        self.order.swap(a, b);
-        self.positions[self.order[a] as usize] = a as u32 + 1;
-        self.positions[self.order[b] as usize] = b as u32 + 1;
+    /// Stores a variable at a position.
+    fn put(&mut self, variable: u32, position: usize) {
+        self.order[position] = variable;
+        self.slots[variable as usize].place = Place::At(position as u32);
     }
 
-    fn rise(&mut self, mut at: usize) {
-        while at > 0 && self.before(self.order[at], self.order[(at - 1) / 2]) {
-            self.exchange(at, (at - 1) / 2);
-            at = (at - 1) / 2;
+    /// Moves the variable at a position up to where it belongs.
+    fn rise(&mut self, mut position: usize) {
+        let variable = self.order[position];
+        let activity = self.activity(variable);
+        let start = position;
+        while position > 0 {
+            let above = self.order[(position - 1) / 2];
+            if activity <= self.activity(above) {
+                break;
+            }
+            self.put(above, position);
+            position = (position - 1) / 2;
+        }
+        if position != start {
+            self.put(variable, position);
         }
     }
 
-    fn sink(&mut self, mut at: usize) {
+    /// Moves the variable at the top down to where it belongs.
+    fn sink(&mut self, variable: u32) {
+        let activity = self.activity(variable);
+        let mut position = 0;
         loop {
-            let best = [2 * at + 1, 2 * at + 2]
-                .into_iter()
-                .filter(|&child| child < self.order.len())
-                .fold(at, |best, child| {
-                    if self.before(self.order[child], self.order[best]) {
-                        child
-                    } else {
-                        best
-                    }
-                });
-            if best == at {
-                return;
+            let mut best = (position, activity);
+            for child in [2 * position + 1, 2 * position + 2] {
+                if let Some(&other) = self.order.get(child)
+                    && self.activity(other) > best.1
+                {
+                    best = (child, self.activity(other));
+                }
             }
-            self.exchange(at, best);
-            at = best;
+            if best.0 == position {
+                break;
+            }
+            self.put(self.order[best.0], position);
+            position = best.0;
+        }
+        if position != 0 {
+            self.put(variable, position);
         }
     }
 }
