@@ -497,3 +497,24 @@ fn large_supports_are_found() {
     assert!(a.supports_disjoint(bytes[0], bytes[1]));
     assert_eq!(a.single_byte_support(sum), None);
 }
+
+/// The index of an element, computed from its address, is the index that the address was computed
+/// from.
+#[test]
+fn the_index_of_an_element_is_found_again() {
+    let mut setup = Setup::new();
+    let byte = setup.bytes[0];
+    let a = &mut setup.arena;
+    let nibble = a.extract(byte, 0, 4);
+    let (index, one) = (a.zext(nibble, 32), a.constant(32, 1));
+    let next = a.add(index, one);
+    let wide = a.zext(next, 64);
+    let (two, back) = (a.constant(64, 2), a.constant(64, 4u64.wrapping_neg()));
+    let scaled = a.binary(BinaryOp::Shl, wide, two);
+    let address = a.add(scaled, back);
+    let found = a.extract(address, 2, 62);
+    let five = a.constant(62, 5);
+    let is_five = a.eq(found, five);
+    let five = a.constant(4, 5);
+    assert_eq!(is_five, a.eq(nibble, five));
+}

@@ -2,6 +2,7 @@
 
 use crate::arena::Arena;
 use crate::node::{BinaryOp, ExprId, Node};
+use crate::scalar;
 
 impl Arena {
     /// Returns whether extracting the low bits makes a term smaller instead of only wrapping it.
@@ -70,7 +71,9 @@ impl Arena {
                 a,
                 b,
             } if self.is_const(b) => self.extract_shifted(e, a, low, width),
-            Node::Binary { op, a, b } if self.splits(op, low, end, a, b) => {
+            Node::Binary { op, a, b }
+                if self.splits(op, low, end, a, b) || self.carries_nothing(op, low, a, b) =>
+            {
                 let (a, b) = (self.extract(a, low, width), self.extract(b, low, width));
                 self.binary(op, a, b)
             }
@@ -90,6 +93,18 @@ impl Arena {
             }
             _ => false,
         }
+    }
+
+    /// Returns whether a sum of a shifted term and a constant has zeros below `low` in both
+    /// summands, so that its bits above are the sum of their bits: the index of an element is such
+    /// a part of its address.
+    fn carries_nothing(&self, op: BinaryOp, low: u32, a: ExprId, b: ExprId) -> bool {
+        let shift = |e: ExprId| match (op, self.as_shifted(e)) {
+            (BinaryOp::Add, Some((_, shift))) => shift,
+            _ => 0,
+        };
+        let low = low.min(u64::BITS - 1);
+        low > 0 && shift(a) >= low && self.as_const(b).is_some_and(|b| b & scalar::mask(low) == 0)
     }
 
     /// Returns bits of `e`, which is `x` shifted left.
