@@ -34,13 +34,13 @@ impl ByteSet {
         ByteValues(self)
     }
 
-    /// Returns the least of all values that agree in the bits of `mask`, for each combination of
-    /// those bits.
-    pub fn one_of_each(self, mask: u8) -> ByteSet {
+    /// Returns the least value of each class.
+    pub fn one_of_each(self, classes: &Classes) -> ByteSet {
         let mut known = ByteSet([0; 4]);
         let mut first_of = |&value: &u8| {
-            let is_new = !known.contains(value & mask);
-            known.insert(value & mask);
+            let class = classes[usize::from(value)];
+            let is_new = !known.contains(class);
+            known.insert(class);
             is_new
         };
         self.iter().filter(&mut first_of).collect()
@@ -90,13 +90,36 @@ impl FromIterator<u8> for ByteSet {
 /// The value of a term for each value of its byte.
 pub type Column = [u64; 256];
 
+/// The class of each value of a byte; classes are numbered in the order of their first values.
+pub type Classes = [u8; 256];
+
+/// All values are in one class.
+pub const ONE_CLASS: Classes = [0; 256];
+
+/// Returns the classes of values that are in one class in both.
+pub fn refined(first: &Classes, second: &Classes) -> Classes {
+    numbered(first.iter().zip(second))
+}
+
+/// Numbers the values of a byte by what they are in.
+fn numbered<T: Eq + std::hash::Hash>(marks: impl Iterator<Item = T>) -> Classes {
+    let mut numbers = FxHashMap::default();
+    let mut classes = ONE_CLASS;
+    for (class, mark) in classes.iter_mut().zip(marks) {
+        let next = numbers.len() as u8;
+        *class = *numbers.entry(mark).or_insert(next);
+    }
+    classes
+}
+
 /// Maximum size of a term that is tabulated; larger ones are left to the other layers.
 const MAX_PARTS: usize = 512;
 
 /// The number of values of a byte up to which large terms are evaluated, too.
 const FEW: usize = 8;
-/// Maximum number of terms in `few`; the map is cleared beyond it.
+/// Maximum number of terms in `few` and in `classes`; the maps are cleared beyond it.
 const MAX_KEPT: usize = 1 << 18;
+const MAX_CLASSES: usize = 1 << 14;
 
 /// Values of terms for a few values of their byte, by term.
 type FewColumns = FxHashMap<ExprId, [u64; FEW]>;
@@ -109,6 +132,8 @@ pub struct ByteTables {
     /// path contain the same large terms again and again.
     few: FxHashMap<(Variable, [u64; 4]), FewColumns>,
     kept: usize,
+    /// Values of a byte that a term does not distinguish, by term.
+    classes: FxHashMap<ExprId, Option<Box<Classes>>>,
     /// Scratch space: the columns of the subterms.
     columns: Vec<Column>,
     column_of: FxHashMap<ExprId, usize>,
@@ -121,6 +146,7 @@ impl ByteTables {
         self.tables.clear();
         self.few.clear();
         self.kept = 0;
+        self.classes.clear();
     }
 
     /// Returns those of the allowed values of the byte for which the condition holds. The condition
@@ -202,6 +228,20 @@ impl ByteTables {
         });
         self.tables.insert(e, table);
         table
+    }
+
+    /// Returns the classes of values of the byte for which the term has the same value. The term
+    /// must depend on no other byte; `None` if it is too large.
+    pub fn classes(&mut self, arena: &Arena, e: ExprId) -> Option<&Classes> {
+        if !self.classes.contains_key(&e) {
+            if self.classes.len() >= MAX_CLASSES {
+                self.classes.clear();
+            }
+            let column = self.column(arena, e);
+            let classes = column.map(|column| Box::new(numbered(column.iter())));
+            self.classes.insert(e, classes);
+        }
+        self.classes.get(&e)?.as_deref()
     }
 
     /// Returns the value of a term of at most 64 bits for each value of the single byte it depends

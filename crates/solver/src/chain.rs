@@ -7,6 +7,7 @@ use crate::blast::{Blaster, Cdcl, Sat, SatAnswer};
 use crate::bytes::{ByteSet, ByteTables, single_byte};
 use crate::cache::{Cache, CachedAnswer, Query, Solution};
 use crate::config::{Asker, Layer, SolverConfig, SolverError, SolverStatistics};
+use crate::congruence::congruences;
 use crate::constraints::{Constraints, Group};
 use crate::interrupt::Interrupt;
 use crate::log::QueryLog;
@@ -397,6 +398,7 @@ impl Solver {
         self.heavy = Blaster::new();
         self.statistics.sat_restarts += 1;
         let reduced = self.reduced(arena, query, support);
+        self.add_congruences(arena, &reduced);
         let mut budget = self.config.conflict_budget;
         self.solve_heavy(arena, query, &reduced, support, model, &mut budget)
     }
@@ -428,6 +430,7 @@ impl Solver {
             self.cache.remember_unsat(query, None);
             return Some((Verdict::Unsat, Layer::Reduction));
         }
+        self.add_congruences(arena, &reduced);
         let mut budget = self.config.conflict_budget;
         let mut first = budget.min(FIRST_CONFLICTS);
         budget -= first;
@@ -444,6 +447,12 @@ impl Solver {
                 self.statistics.sat_over_budget += 1;
                 None
             })
+    }
+
+    fn add_congruences(&mut self, arena: &Arena, reduced: &Reduced) {
+        for congruence in congruences(arena, &reduced.terms) {
+            self.heavy.add_congruence(arena, &congruence);
+        }
     }
 
     /// Solves a rewritten query with CaDiCaL; `None` if the budget is exhausted or floats are

@@ -1,15 +1,16 @@
 //! The values that a query leaves possible for each byte, computed from terms over single bytes and
 //! from bounds on integers that several bytes form.
 
-use crate::bytes::{ByteSet, ByteTables, single_byte};
+use crate::bytes::{ByteSet, ByteTables, Classes, ONE_CLASS, refined, single_byte};
 use everett_expr::{Arena, CompareOp, ExprId, Node, Support, Variable, scalar};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
 
-/// With more combinations than this, terms are walked to see which bits of the bytes they use.
-const MANY: u64 = 1 << 16;
+/// With more combinations than this, terms are walked to see which values of a byte they
+/// distinguish.
+const MANY: u64 = 1 << 12;
 /// Maximum number of bytes, and of parts of terms, in such a walk.
-const MAX_MASKED: usize = 16;
+const MAX_CLASSIFIED: usize = 16;
 const MAX_WALKED: usize = 1 << 12;
 
 /// The values that each byte may still have.
@@ -74,13 +75,10 @@ impl Domains {
             });
         }
         let mut combinations = product(&allowed);
-        if combinations > MANY && !partial && variables.len() <= MAX_MASKED {
-            // Of values that differ only in bits on which no term depends, one is enough.
-            let masks = used_bits(arena, &open, variables.len(), &at);
-            for (set, mask) in allowed.iter_mut().zip(masks) {
-                if mask != u8::MAX {
-                    *set = set.one_of_each(mask);
-                }
+        if combinations > MANY && !partial && variables.len() <= MAX_CLASSIFIED {
+            let classes = classes(arena, tables, &open, variables.len(), &at);
+            for (set, classes) in allowed.iter_mut().zip(classes) {
+                *set = classes.map_or(*set, |classes| set.one_of_each(&classes));
             }
             combinations = product(&allowed);
         }
@@ -171,14 +169,19 @@ fn product(sets: &[ByteSet]) -> u64 {
     sizes.fold(1, u64::saturating_mul)
 }
 
-/// Returns the bits that the terms use of each byte.
-fn used_bits(
+/// Returns the classes of the values of each byte that the terms do not distinguish, so that one
+/// value of each class is enough; `None` for bytes whose values may all differ.
+///
+/// A term is a function of its largest parts over single bytes: values for which all of these parts
+/// are the same are in one class.
+fn classes(
     arena: &Arena,
+    tables: &mut ByteTables,
     terms: &[ExprId],
     bytes: usize,
     number: &impl Fn(Variable) -> usize,
-) -> Vec<u8> {
-    let mut masks = vec![0; bytes];
+) -> Vec<Option<Classes>> {
+    let mut classes = vec![Some(ONE_CLASS); bytes];
     let mut seen = FxHashSet::default();
     let mut stack = terms.to_vec();
     while let Some(e) = stack.pop() {
@@ -186,20 +189,23 @@ fn used_bits(
             continue;
         }
         if seen.len() > MAX_WALKED {
-            return vec![u8::MAX; bytes];
+            return vec![None; bytes];
         }
-        match (arena.node(e), arena.as_variable(e)) {
-            (_, Some(variable)) => masks[number(variable)] = u8::MAX,
-            (Node::Extract { e: part, low }, _) => match arena.as_variable(part) {
-                Some(variable) => {
-                    masks[number(variable)] |= (scalar::mask(arena.width(e)) << low) as u8;
-                }
-                None => stack.push(part),
-            },
-            (node, None) => stack.extend(node.children()),
-        }
+        let Some(variable) = single_byte(arena, e) else {
+            stack.extend(arena.node(e).children());
+            continue;
+        };
+        let known = &mut classes[number(variable)];
+        let of_part = match arena.as_variable(e) {
+            Some(_) => None,
+            None => tables.classes(arena, e),
+        };
+        *known = match (known.take(), of_part) {
+            (Some(known), Some(part)) => Some(refined(&known, part)),
+            _ => None,
+        };
     }
-    masks
+    classes
 }
 
 /// Returns whether all bytes of a term are in the support.

@@ -38,6 +38,8 @@ const EVALUATIONS_A_WORK: u64 = 4;
 /// Maximum ratio of a program's operations to the evaluations for one combination: where terms
 /// select from tables, most operations are not needed.
 const MAX_WASTE: u64 = 8;
+/// Maximum number of combinations that are evaluated to learn what one costs.
+const MAX_COSTED: u64 = 8;
 /// Maximum number of solutions over the condition's own bytes that are tried on the other
 /// constraints.
 const MAX_TRIALS: usize = 8;
@@ -205,17 +207,24 @@ impl Solver {
         self.by_evaluation(arena, &terms, domains, count, evaluations)
     }
 
-    /// Returns the number of evaluations that the first combination takes if all terms hold.
+    /// Returns the number of evaluations that a combination takes if all terms hold: the mean of
+    /// some, drawn at random, because choices in the terms skip more in one than in others.
     fn cost_of_one(&mut self, arena: &Arena, terms: &[ExprId], domains: &Domains) -> u64 {
         let before = self.scratch.evaluated();
-        let byte = |array, index| match domains.number(Variable { array, index }) {
-            Some(number) => domains.least(number),
-            None => unreachable!("open terms have no other bytes"),
-        };
-        for &e in terms {
-            arena.eval(e, &byte, &mut self.scratch);
+        let count = (domains.combinations / LANES as u64).clamp(1, MAX_COSTED);
+        let mut values = vec![0; domains.variables.len()];
+        for sample in 1..=count {
+            let drawn = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            domains.decode(drawn % domains.combinations, &mut values);
+            let byte = |array, index| match domains.number(Variable { array, index }) {
+                Some(number) => values[number],
+                None => unreachable!("open terms have no other bytes"),
+            };
+            for &e in terms {
+                arena.eval(e, &byte, &mut self.scratch);
+            }
         }
-        (self.scratch.evaluated() - before).max(1)
+        ((self.scratch.evaluated() - before) / count).max(1)
     }
 
     /// Returns the first combinations, at most `most`, under which all terms hold, evaluated one by

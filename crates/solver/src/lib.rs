@@ -27,6 +27,7 @@ mod cache;
 mod chain;
 mod clock;
 mod config;
+mod congruence;
 mod constraints;
 mod domains;
 mod enumerate;

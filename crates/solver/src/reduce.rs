@@ -19,6 +19,8 @@ const MAX_TERMS: usize = 2048;
 const MAX_ROUNDS: usize = 3;
 /// Maximum number of equations that are put in place in one round.
 const MAX_EQUATIONS: usize = 16;
+/// Maximum number of choices in one side of an equation that is divided into cases.
+const MAX_CHOICES: usize = 16;
 
 /// A query that was rewritten.
 pub struct Reduced {
@@ -48,6 +50,7 @@ impl Reduced {
         reduced.place_all(arena);
         reduced.fix_bits(arena, tables, variables);
         reduced.place_all(arena);
+        reduced.divide_equations(arena);
         reduced.is_unchanged = reduced.terms == terms;
         Some(reduced)
     }
@@ -203,6 +206,31 @@ impl Reduced {
         }
     }
 
+    /// Divides equations with one of several terms, such as the content of a slot of a table, into
+    /// cases: what is equal is then known as soon as the case is.
+    fn divide_equations(&mut self, arena: &mut Arena) {
+        for e in &mut self.terms {
+            let (equation, is_negated) = match arena.node(*e) {
+                Node::Not { e } => (e, true),
+                _ => (*e, false),
+            };
+            let Some((a, b)) = sides_of(arena, equation) else {
+                continue;
+            };
+            let is_choice = |e| matches!(arena.node(e), Node::Ite { .. });
+            let divided = match (is_choice(a), is_choice(b)) {
+                (false, true) => equal_to_one(arena, a, b, &mut { MAX_CHOICES }),
+                (true, false) => equal_to_one(arena, b, a, &mut { MAX_CHOICES }),
+                _ => None,
+            };
+            match divided {
+                Some(divided) if is_negated => *e = arena.not(divided),
+                Some(divided) => *e = divided,
+                None => {}
+            }
+        }
+    }
+
     /// Divides conjunctions into their parts, and drops terms that are true or there already.
     fn split(&mut self, arena: &mut Arena) {
         let mut pending: Vec<ExprId> = self.terms.drain(..).rev().collect();
@@ -236,6 +264,17 @@ fn sides_of(arena: &Arena, e: ExprId) -> Option<(ExprId, ExprId)> {
         } if !arena.is_const(a) && !arena.is_const(b) => Some((a, b)),
         _ => None,
     }
+}
+
+/// Returns that `x` is equal to the term that `choice` chooses; `None` if there are too many.
+fn equal_to_one(arena: &mut Arena, x: ExprId, choice: ExprId, left: &mut usize) -> Option<ExprId> {
+    let Node::Ite { c, a, b } = arena.node(choice) else {
+        return Some(arena.eq(x, choice));
+    };
+    *left = left.checked_sub(1)?;
+    let a = equal_to_one(arena, x, a, left)?;
+    let b = equal_to_one(arena, x, b, left)?;
+    Some(arena.ite(c, a, b))
 }
 
 /// Returns the pairs of bytes that a term equates.

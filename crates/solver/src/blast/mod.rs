@@ -10,6 +10,7 @@ mod gates;
 mod heap;
 mod sat;
 
+use crate::congruence::Congruence;
 use crate::interrupt::Interrupt;
 pub use cdcl::Cdcl;
 use circuits::{Word, not_word};
@@ -38,6 +39,8 @@ pub struct Blaster<B> {
     inexact: FxHashSet<ExprId>,
     /// Quotient and remainder of operands that were already divided.
     divisions: FxHashMap<(ExprId, ExprId, bool), (Word, Word)>,
+    /// Pairs of terms that are told to be equal where their parts are.
+    congruent: FxHashSet<(ExprId, ExprId)>,
     stack: Vec<ExprId>,
     assumptions: Vec<Lit>,
     guesses: Vec<Lit>,
@@ -59,6 +62,7 @@ impl<B: Backend> Blaster<B> {
             inputs: FxHashMap::default(),
             inexact: FxHashSet::default(),
             divisions: FxHashMap::default(),
+            congruent: FxHashSet::default(),
             stack: Vec::new(),
             assumptions: Vec::new(),
             guesses: Vec::new(),
@@ -124,6 +128,30 @@ impl<B: Backend> Blaster<B> {
         self.gates
             .sat
             .solve(&self.assumptions, &self.guesses, conflicts)
+    }
+
+    /// Adds that two terms are equal where their parts are. This holds in all queries.
+    pub fn add_congruence(&mut self, arena: &Arena, congruence: &Congruence) {
+        let &Congruence { one, other, .. } = congruence;
+        if !self.congruent.insert((one, other)) {
+            return;
+        }
+        let mut same = Vec::new();
+        for &(x, y) in &congruence.parts {
+            self.translate(arena, x);
+            self.translate(arena, y);
+            let (x, y) = (self.word(x), self.word(y));
+            same.push(self.gates.equal(&x, &y));
+        }
+        let same = self.gates.and_all(&mut same);
+        self.translate(arena, one);
+        self.translate(arena, other);
+        for (x, y) in self.word(one).into_iter().zip(self.word(other)) {
+            if x != y {
+                self.gates.clause(&[-same, -x, y]);
+                self.gates.clause(&[-same, x, -y]);
+            }
+        }
     }
 
     /// Returns whether the term at this position is in the core of the last query, which was

@@ -82,6 +82,24 @@ fn bounds_of_signed_numbers_count_where_the_sign_is_known() {
     assert_eq!((counted.by_enumeration, counted.cadical_queries), (1, 0));
 }
 
+/// Five bytes have 2^40 combinations of values, but terms distinguish only the remainders.
+#[test]
+fn values_that_no_term_distinguishes_are_one() {
+    let none = |_: &mut Arena, _: &[ExprId]| vec![];
+    let remainders = |arena: &mut Arena, reads: &[ExprId]| {
+        let (modulus, one) = (arena.constant(8, 5), arena.constant(32, 1));
+        let product = reads.iter().fold(one, |product, &byte| {
+            let rest = arena.urem(byte, modulus);
+            let rest = arena.zext(rest, 32);
+            arena.mul(product, rest)
+        });
+        let prime = arena.constant(32, 7 * 4);
+        arena.eq(product, prime)
+    };
+    let counted = ask(5, none, remainders, false);
+    assert_eq!((counted.by_enumeration, counted.sat_queries), (1, 0));
+}
+
 /// Returns a hash of a byte that is too large to be tabulated.
 fn large_hash(arena: &mut Arena, byte: ExprId) -> ExprId {
     let byte = arena.zext(byte, 32);
@@ -336,6 +354,40 @@ proptest! {
                         prop_assert!(terms.arena.eval_bool(e, &found, &mut scratch));
                     }
                 }
+            }
+        }
+    }
+
+    /// Terms whose parts distinguish few values of each byte are decided as the plain back end does.
+    #[test]
+    fn classes_of_values_agree_with_the_plain_back_end(
+        parts in prop::collection::vec(steps(1..6, 12), 4), joins in steps(4..10, 10),
+    ) {
+        let mut terms = Terms::new(4);
+        let mut all = Vec::new();
+        for (index, steps) in (0..).zip(&parts) {
+            terms.all = vec![terms.arena.read(terms.array, index)];
+            steps.iter().for_each(|step| { terms.build(step); });
+            let last = *terms.all.last().expect("a byte");
+            let modulus = terms.arena.constant(terms.arena.width(last), 5);
+            let rest = terms.arena.urem(last, modulus);
+            all.push(rest);
+        }
+        terms.all = all;
+        joins.iter().for_each(|step| { terms.build(step); });
+        let condition = terms.condition(&joins[0]);
+        prop_assume!(!terms.arena.is_const(condition));
+        let expected = plain(&terms.arena, &[], condition);
+        let support = terms.arena.support(condition);
+        let query = Query { groups: &[], condition };
+        let mut solver = Solver::new(SolverConfig::default()).expect("no directory to make");
+        let arena = &mut terms.arena;
+        let model = Model::new();
+        let verdict = solver.solve_by_enumeration(arena, &query, &support, &model, Effort::Last);
+        if let Some(verdict) = verdict {
+            prop_assert_eq!(matches!(verdict, Verdict::Sat(_)), expected);
+            if let Verdict::Sat(found) = verdict {
+                prop_assert!(terms.arena.eval_bool(condition, &found, &mut EvalScratch::new()));
             }
         }
     }

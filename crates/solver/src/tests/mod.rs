@@ -1,6 +1,7 @@
 //! Random terms, and tests that go through several layers.
 
 mod chain;
+mod congruence;
 mod enumerate;
 mod factor;
 mod float_ranges;
