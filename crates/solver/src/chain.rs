@@ -362,6 +362,10 @@ impl Solver {
                 let is_refuted = self.is_refuted_by_bounds(arena, query, support);
                 is_refuted.then_some((Verdict::Unsat, Layer::Factors))
             })
+            .or_else(|| {
+                let verdict = self.solve_backwards(arena, query, support, model)?;
+                Some((verdict, Layer::Inversion))
+            })
             .or_else(|| self.evaluate(arena, query, support, model, Effort::Hard))
             .or_else(|| self.search_reduced(arena, query, support, model));
         self.statistics.sat_time += self.config.clock.now().saturating_sub(started);

@@ -167,6 +167,8 @@ pub enum Layer {
     Enumeration,
     /// Evaluation of some combinations of values.
     Samples,
+    /// Equations solved backwards.
+    Inversion,
     /// Cases by the divisors of a product, or bounds of a sum.
     Factors,
     /// Ranges of floats.
@@ -211,6 +213,8 @@ pub struct SolverStatistics {
     /// Number of queries decided by evaluating some combinations of values, one of which is a
     /// solution.
     pub by_samples: u64,
+    /// Number of queries whose equations were solved backwards.
+    pub by_inversion: u64,
     /// Number of queries divided into cases by the divisors of a product, or refuted by the bounds of
     /// a sum.
     pub by_factors: u64,
@@ -250,6 +254,7 @@ impl SolverStatistics {
         self.by_bytes += other.by_bytes;
         self.by_enumeration += other.by_enumeration;
         self.by_samples += other.by_samples;
+        self.by_inversion += other.by_inversion;
         self.by_factors += other.by_factors;
         self.by_cache += other.by_cache;
         self.by_cached_model += other.by_cached_model;
@@ -280,6 +285,7 @@ impl SolverStatistics {
             by_bytes: self.by_bytes - earlier.by_bytes,
             by_enumeration: self.by_enumeration - earlier.by_enumeration,
             by_samples: self.by_samples - earlier.by_samples,
+            by_inversion: self.by_inversion - earlier.by_inversion,
             by_factors: self.by_factors - earlier.by_factors,
             by_cache: self.by_cache - earlier.by_cache,
             by_cached_model: self.by_cached_model - earlier.by_cached_model,

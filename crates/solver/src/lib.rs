@@ -12,7 +12,7 @@
 //!    bisection of comparisons (`bisect`)
 //! 5. a case for each pair of divisors, if a product must have a given value (`factor`, `intervals`)
 //! 6. search: the small SAT solver of the crate (`light`, `blast::cdcl`), ranges of floats
-//!    (`float_ranges`), evaluation with more effort, then CaDiCaL (`blast`) on the query rewritten
+//!    (`float_ranges`), equations solved backwards (`backward`), evaluation with more effort, then CaDiCaL (`blast`) on the query rewritten
 //!    to an easier one (`reduce`), evaluation with most effort, and an SMT-LIB process (`smt`)
 //!
 //! Only the independent part of the path condition that shares variables with the condition takes
@@ -20,6 +20,8 @@
 
 #![deny(missing_docs)]
 
+mod affine;
+mod backward;
 mod bisect;
 mod blast;
 mod bytes;

@@ -1,5 +1,6 @@
 //! Random terms, and tests that go through several layers.
 
+mod backward;
 mod chain;
 mod congruence;
 mod enumerate;
