@@ -135,10 +135,9 @@ fn run_linking(mut command: Command, notify: Notify<'_>) -> Result<i32, Toolchai
     command
         .env(LINKED_VARIABLE, list.path())
         .env(EXECUTABLE_VARIABLE, executable()?);
+    // A command that fails may have linked programs before, which cargo does not link again: another
+    // program has an error, a test fails, or the program that cargo ran ends with this code.
     let code = process::run(&mut command, NO_RUST)?;
-    if code != 0 {
-        return Ok(code);
-    }
     let text = fs::read_to_string(list.path()).context("read", list.path())?;
     for line in text.lines() {
         for program in publish(Path::new(line))? {
@@ -146,7 +145,7 @@ fn run_linking(mut command: Command, notify: Notify<'_>) -> Result<i32, Toolchai
             notify(&format!("{program} with {program}.bc"));
         }
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// Places the bitcode beside every path under which cargo exposes a linked program.
@@ -300,6 +299,25 @@ mod tests {
             with("CARGO_ENCODED_RUSTFLAGS", "-O\x1f-g"),
             "-O\x1f-g\x1f-Cx=a b\x1f-Cy"
         );
+    }
+
+    #[test]
+    fn programs_that_were_linked_before_a_failure_have_their_bitcode() {
+        let folder = tempfile::tempdir().unwrap();
+        let deps = folder.path().join("deps");
+        fs::create_dir(&deps).unwrap();
+        let linked = deps.join("prog-1f");
+        fs::write(&linked, "program").unwrap();
+        fs::write(deps.join("prog-1f.bc"), "bitcode").unwrap();
+        fs::hard_link(&linked, folder.path().join("prog")).unwrap();
+        let mut command = Command::new("sh");
+        let script = format!(
+            "echo '{}' >> \"${LINKED_VARIABLE}\"; exit 3",
+            linked.display()
+        );
+        command.args(["-c", &script]);
+        assert_eq!(run_linking(command, &|_| {}).unwrap(), 3);
+        assert!(folder.path().join("prog.bc").exists());
     }
 
     #[test]
