@@ -146,6 +146,15 @@ fn check_supported(flag: &str) -> Result<(), ToolchainError> {
                  build without it; -fsanitize=undefined is supported, its checks become traps"
             )))
         }
+        "-pg"
+        | "--coverage"
+        | "-fprofile-arcs"
+        | "-ftest-coverage"
+        | "-fprofile-generate"
+        | "-fprofile-instr-generate" => Err(ToolchainError::Unsupported(format!(
+            "{flag} is not supported: everett has no runtime library of profilers\n\
+             build without it; `everett coverage` shows which lines a run has covered"
+        ))),
         "-m32" | "-mx32" => Err(ToolchainError::Unsupported(format!(
             "{flag} is not supported: programs under everett are x86-64 with 64-bit pointers"
         ))),
@@ -249,6 +258,10 @@ mod tests {
         let message = parsed(&["-shared", "x.c"]).unwrap_err().to_string();
         assert!(message.contains("--disable-shared"), "{message}");
         assert!(parsed(&["-m32"]).is_err());
+        for profiler in ["-pg", "--coverage", "-fprofile-instr-generate"] {
+            let message = parsed(&[profiler]).unwrap_err().to_string();
+            assert!(message.contains("everett coverage"), "{message}");
+        }
         assert!(parsed(&["-fsanitize=undefined,address"]).is_err());
         assert!(parsed(&["-fsanitize=undefined"]).unwrap().traps);
 

@@ -40,6 +40,7 @@ const STRINGS_C: &str = include_str!("../runtime/strings.c");
 const LONG_DOUBLE_C: &str = include_str!("../runtime/long_double.c");
 const LONG_DOUBLE_MUSL_C: &str = include_str!("../runtime/long_double_musl.c");
 const FUSED_MUSL_C: &str = include_str!("../runtime/fused_musl.c");
+const CPU_MODEL_C: &str = include_str!("../runtime/cpu_model.c");
 const NATIVE_C: &str = concat!(
     include_str!("../runtime/system_call.h"),
     include_str!("../runtime/everett_native.c")
@@ -96,6 +97,7 @@ impl Sysroot {
             LONG_DOUBLE_C,
             LONG_DOUBLE_MUSL_C,
             FUSED_MUSL_C,
+            CPU_MODEL_C,
             NATIVE_C,
             CDEFS_H,
             EVERETT_H,

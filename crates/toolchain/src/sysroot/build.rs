@@ -9,8 +9,8 @@ use std::process::Command;
 use super::machine_code;
 use super::probe::{check, link_probe, zig_cache, zig_library};
 use super::{
-    BUILTINS, CDEFS_H, CLOUD9_H, EVERETT_H, KLEE_H, NATIVE, NATIVE_C, NETKLEE_H, OWN_OBJECTS,
-    OWN_SOURCES, START_ASM, START_C, TARGET,
+    BUILTINS, CDEFS_H, CLOUD9_H, CPU_MODEL_C, EVERETT_H, KLEE_H, NATIVE, NATIVE_C, NETKLEE_H,
+    OWN_OBJECTS, OWN_SOURCES, START_ASM, START_C, TARGET,
 };
 use crate::Notify;
 use crate::cache;
@@ -277,6 +277,18 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
         let text = text.replace("define weak ", "define weak_odr ");
         compile("own.ll", &text, &PLAIN, &libraries.join(name))?;
     }
+    let cpu_model = work.path().join("cpu_model.o");
+    compile("cpu_model.c", CPU_MODEL_C, &PLAIN, &cpu_model)?;
+    let archive = |name: &str, object: &Path| {
+        let mut archive = Command::new(zig);
+        archive
+            .args(["ar", "crs"])
+            .arg(libraries.join(name))
+            .arg(object);
+        check(&mut archive, "the runtime")
+    };
+    // Beside the C library, which exists as bitcode and as machine code.
+    archive("libmusl.a", &cpu_model)?;
     let native = work.path().join("everett_native.o");
     // Never bitcode: in the bitcode these functions are the engine's own.
     compile(
@@ -285,12 +297,7 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
         &["-ffreestanding", "-fno-builtin"],
         &native,
     )?;
-    let mut archive = Command::new(zig);
-    archive
-        .args(["ar", "crs"])
-        .arg(libraries.join("libeverett.a"))
-        .arg(&native);
-    check(&mut archive, "the runtime")?;
+    archive("libeverett.a", &native)?;
     compile("empty.S", EMPTY_ASM, &[], &libraries.join("crtn.o"))?;
     for name in ["crtbegin", "crtend"] {
         let object = folder.join(format!("resource/lib/linux/clang_rt.{name}-x86_64.o"));
