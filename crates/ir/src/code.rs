@@ -143,7 +143,7 @@ pub enum Callee {
 }
 
 /// Type of an argument or result, as far as calls need it.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ValueType {
     /// An integer of this width (one register per 64 bits or part of it).
     Int(u16),
@@ -170,7 +170,7 @@ pub enum ValueType {
 }
 
 /// Lane of a vector.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Lane {
     /// An integer of this width.
     Int(u16),
@@ -354,6 +354,10 @@ pub struct Assembly {
     pub template: String,
     /// The constraints.
     pub constraints: String,
+    /// The types of the outputs that are results, in the order of the constraints.
+    pub results: Vec<ValueType>,
+    /// Whether the syntax is Intel's: destinations come first.
+    pub intel: bool,
 }
 
 /// A source location.

@@ -24,7 +24,7 @@ impl<'a> Vm<'a> {
             Callee::External(id) => self.call_external(id, call, args),
             Callee::Assembly(index) => {
                 let name = self.callee_name(call.callee);
-                self.operate(self.image.assembly(index), name, call, args)
+                self.operate(Some(self.image.assembly(index)), name, call, args)
             }
             Callee::Pointer(_) => {
                 let pointer =
@@ -171,10 +171,7 @@ impl<'a> Vm<'a> {
         values: SmallVec<[Value; 8]>,
     ) -> Result<(), Interrupt> {
         let Some(handler) = handler else {
-            let message = match call.callee {
-                Callee::Assembly(_) => format!("inline assembly that is not supported: {name:?}"),
-                _ => format!("call of {name}, which is not defined"),
-            };
+            let message = format!("call of {name}, which is not defined");
             return Err(Bug::new(BugKind::Unsupported, message).into());
         };
         match handler(self, &Arguments { values, call, name })? {

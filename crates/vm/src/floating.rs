@@ -77,6 +77,23 @@ impl Vm<'_> {
         Ok(())
     }
 
+    /// Computes `a op b` on terms, which may be numbers, in the thread's environment.
+    pub(crate) fn float_term(
+        &mut self,
+        op: TermOp,
+        format: FloatFormat,
+        a: ExprId,
+        b: ExprId,
+    ) -> Result<ExprId, Interrupt> {
+        let numbers = [a, b].map(|term| self.arena.as_const_u128(term));
+        if let [Some(a), Some(b)] = numbers {
+            let result = self.float_number(op, format, a, b);
+            return Ok(self.arena.constant_u128(format.width(), result));
+        }
+        self.float_on_terms(format)?;
+        Ok(self.arena.float_binary(op, format, a, b))
+    }
+
     /// Records that an operation on terms may have raised flags.
     pub(crate) fn float_flags_unknown(&mut self) {
         self.thread.floats.unknown |= self.image.tracks_floats();

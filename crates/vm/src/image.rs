@@ -19,7 +19,7 @@ pub struct Image {
     /// segments of all programs.
     first_edge: u32,
     externals: Vec<Option<Handler>>,
-    assembly: Vec<Option<Handler>>,
+    assembly: Vec<Handler>,
     memory: Memory,
     tracks_floats: bool,
     replaced: Vec<Replaced>,
@@ -57,7 +57,7 @@ impl Image {
     pub(crate) fn resolved(
         program: Program,
         externals: Vec<Option<Handler>>,
-        assembly: Vec<Option<Handler>>,
+        assembly: Vec<Handler>,
         tracks_floats: bool,
     ) -> Image {
         Image {
@@ -144,7 +144,7 @@ impl Image {
     }
 
     /// Returns the handler of an entry of [`Program::assembly`].
-    pub fn assembly(&self, index: u32) -> Option<Handler> {
+    pub fn assembly(&self, index: u32) -> Handler {
         self.assembly[index as usize]
     }
 

@@ -5,7 +5,7 @@
 //! semantics under the oracle's model.
 
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId};
-use everett_ir::code::{Assembly, Call, Callee, ExternalId, Program, ValueType};
+use everett_ir::code::{Assembly, Call, Callee, ExternalId, FloatKind, Program, ValueType};
 use std::collections::HashMap;
 
 use crate::bug::BugKind;
@@ -78,6 +78,17 @@ impl Oracle for ModelOracle {
     }
 
     fn commit(&mut self) {}
+}
+
+/// Returns the types of several results of inline assembly: words, and numbers of the x87.
+fn result_types(constraints: &str) -> Vec<ValueType> {
+    let codes = constraints.split(',');
+    let outputs = codes.filter(|code| code.starts_with('=') && !code.starts_with("=*"));
+    let types = outputs.map(|code| match code.contains("{st") {
+        true => ValueType::Float(FloatKind::X87),
+        false => ValueType::Int(64),
+    });
+    types.collect()
 }
 
 /// A process without a program.
@@ -235,9 +246,14 @@ impl Harness {
         let assembly = Assembly {
             template: template.to_owned(),
             constraints: constraints.to_owned(),
+            results: match result {
+                ValueType::Aggregate { .. } => result_types(constraints),
+                ValueType::Void => Vec::new(),
+                single => vec![single],
+            },
+            intel: false,
         };
-        let handler = resolve_assembly(&assembly)
-            .unwrap_or_else(|| panic!("{template:?} with {constraints:?} is known"));
+        let handler = resolve_assembly(&assembly);
         let mut program = Program::default();
         program.assembly.push(assembly);
         self.image = Image::new(program).expect("a well-formed program");

@@ -38,7 +38,7 @@ pub enum IntPredicate {
 }
 
 /// Formats of floating-point values. `Half` to `Double` take one register, the others two.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[allow(missing_docs)] // Named as in LLVM.
 pub enum FloatKind {
     Half,

@@ -283,7 +283,15 @@ pub(super) fn successors(function: &Function, block: BlockId) -> Vec<BlockId> {
         InstructionKind::IndirectBranch { targets, .. } => {
             function.targets[targets.range()].to_vec()
         }
-        InstructionKind::CallBr { fallthrough, .. } => vec![fallthrough],
+        InstructionKind::CallBr {
+            fallthrough,
+            indirect,
+            ..
+        } => {
+            let mut all = vec![fallthrough];
+            all.extend_from_slice(&function.targets[indirect.range()]);
+            all
+        }
         _ => Vec::new(),
     }
 }

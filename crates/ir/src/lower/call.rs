@@ -241,11 +241,46 @@ impl Body<'_, '_> {
     }
 
     fn assembly(&mut self, id: module::InlineAsmId) -> u32 {
-        let asm = &self.cx.module.inline_asms[id.index()];
+        let module = self.cx.module;
+        let asm = &module.inline_asms[id.index()];
+        let mut types = Vec::new();
+        if let Type::Function { result, .. } = &module.types[asm.signature] {
+            match &module.types[*result] {
+                Type::Struct(body) => types.extend_from_slice(&body.fields),
+                _ => types.push(*result),
+            }
+        }
+        let results = types
+            .into_iter()
+            .filter_map(|ty| self.shape(ty).map(|shape| shape.value))
+            .collect();
         self.cx.assembly(Assembly {
             template: asm.text.to_string(),
             constraints: asm.constraints.to_string(),
+            results,
+            intel: asm.intel_dialect,
         })
+    }
+
+    /// Emits `asm goto`. The assembly has one result more than its outputs: the number of the
+    /// target to which it goes, from 1; 0 if it ends without a jump. Returns the outputs and the
+    /// register of that number.
+    pub fn branching_assembly(&mut self, id: CallId) -> Option<(Ops, Operand)> {
+        let function = self.function;
+        let call = &function.calls[id.index()];
+        let Resolved::Assembly(assembly) = self.callee(call.callee) else {
+            return None;
+        };
+        let target = Callee::Assembly(self.assembly(assembly));
+        let args = function.operand_list(call.args);
+        self.emit_call(target, call, args, &[], None);
+        let site = self.code.calls.last_mut()?;
+        let outputs = site.result.registers();
+        let registers = u16::try_from(outputs + 1).ok()?;
+        site.result = ValueType::Aggregate { registers };
+        let first = self.fresh(outputs + 1);
+        self.code.calls.last_mut()?.dst = first;
+        Some((self.run(first, outputs), Operand::register(first + outputs)))
     }
 
     /// Creates the landing pad of an unwind edge, and returns its index.

@@ -7,7 +7,7 @@ use crate::address;
 use crate::code::{
     BranchTargets, Inst, IntFlags, IntPredicate, Lane, Operand, Register, SwitchTable,
 };
-use crate::module::{BlockId, CastOp, InstId, Instruction, InstructionKind, Span, Value};
+use crate::module::{BlockId, CallId, CastOp, InstId, Instruction, InstructionKind, Span, Value};
 
 impl<'a> Body<'a, '_> {
     /// Lowers one instruction; `next` is the block whose code follows.
@@ -148,12 +148,10 @@ impl<'a> Body<'a, '_> {
                 self.go_to(normal, next);
             }
             CallBr {
-                call, fallthrough, ..
-            } => {
-                self.unsupported("callbr");
-                let _ = call;
-                self.go_to(fallthrough, next);
-            }
+                call,
+                fallthrough,
+                indirect,
+            } => self.assembly_branch(id, call, fallthrough, indirect),
             Return { value } => {
                 let ops = value.map_or(Ops::EMPTY, |value| self.operands(value));
                 let list = self.list(ops).to_vec();
@@ -407,6 +405,29 @@ impl<'a> Body<'a, '_> {
 
     /// Lowers a computed goto. Its target is known only at run time, so the values of phis are left
     /// in separate registers, from which the entry stub of each block takes them.
+    /// Emits `asm goto`: the assembly, and a switch over the target to which it went.
+    fn assembly_branch(&mut self, id: InstId, call: CallId, fallthrough: BlockId, targets: Span) {
+        let Some((outputs, exit)) = self.branching_assembly(call) else {
+            self.unsupported("callbr of what is not inline assembly");
+            return;
+        };
+        self.define(id, outputs);
+        self.start_segment();
+        let default = self.edge(fallthrough);
+        let function = self.function;
+        let mut table = Vec::new();
+        for (number, &target) in (1..).zip(&function.targets[targets.range()]) {
+            table.push((number, self.edge(target).0));
+        }
+        let index = self.code.switches.len() as u32;
+        self.code.switches.push(switch_table(table, default.0));
+        self.emit(Inst::Switch {
+            width: 64,
+            value: exit,
+            table: index,
+        });
+    }
+
     fn indirect_branch(&mut self, address: Value, targets: Span) {
         let address = self.single(address);
         let function = self.function;

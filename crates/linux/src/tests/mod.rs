@@ -224,6 +224,8 @@ impl Script {
         program.assembly.push(Assembly {
             template: "syscall".to_owned(),
             constraints: CONSTRAINTS.to_owned(),
+            results: vec![ValueType::Int(64)],
+            intel: false,
         });
         program.segments = vec![(FunctionId(0), 0), (FunctionId(1), 0)];
         program

@@ -3,17 +3,24 @@
 
 mod bits;
 mod execute;
+mod flow;
 mod machine;
 mod parse;
+mod repeated;
 mod step;
+mod vectors;
+mod words;
 mod x87;
+mod x87_functions;
 
 pub use execute::processor;
 
 use everett_ir::code::{Assembly, AtomicOp, Callee};
 
 use self::machine::Machine;
+use self::parse::OperandHome;
 use super::intrinsics::done;
+use crate::bug::{Bug, BugKind};
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Handler, Interrupt, SystemCall, Vm};
 
@@ -54,7 +61,7 @@ const FREQUENT: &[Row] = &[
 ];
 
 /// Finds the handler of a piece of inline assembly.
-pub fn resolve(assembly: &Assembly) -> Option<Handler> {
+pub fn resolve(assembly: &Assembly) -> Handler {
     let template = assembly.template.trim();
     let codes = assembly.constraints.split(',');
     let operands: Vec<&str> = codes.filter(|code| !code.starts_with('~')).collect();
@@ -62,39 +69,43 @@ pub fn resolve(assembly: &Assembly) -> Option<Handler> {
     let known = FREQUENT
         .iter()
         .find(|row| row.0 == template && row.1 == operands);
-    if let Some(row) = known {
-        return Some(row.2);
-    }
-    parse::constraints(&assembly.constraints)?;
-    let instructions = parse::template(template)?;
-    let all_known = instructions
-        .iter()
-        .all(|instruction| execute::lookup(&instruction.name).is_some());
-    all_known.then_some(interpret as Handler)
+    known.map_or(interpret, |row| row.2)
 }
 
 /// Interprets assembly instruction by instruction.
 fn interpret(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    let not_understood = || args.unsupported("as inline assembly");
     let Callee::Assembly(index) = args.call.callee else {
-        return Err(not_understood());
+        return Err(args.unsupported("as inline assembly"));
     };
     let assembly = vm.image.program().assembly.get(index as usize);
-    let assembly = assembly.ok_or_else(not_understood)?;
-    let constraints = parse::constraints(&assembly.constraints).ok_or_else(not_understood)?;
-    let instructions = parse::template(&assembly.template).ok_or_else(not_understood)?;
-    let mut machine = Machine::new(vm, args, &constraints)?;
-    for instruction in &instructions {
-        let (execute, suffix) = execute::lookup(&instruction.name).ok_or_else(not_understood)?;
-        execute(&mut machine, instruction, suffix)?;
-    }
+    let assembly = assembly.ok_or_else(|| args.unsupported("as inline assembly"))?;
+    let constraints = parse::constraints(&assembly.constraints)
+        .ok_or_else(|| unknown(args, "these constraints"))?;
+    let template =
+        parse::template(&assembly.template, assembly.intel).map_err(|line| unknown(args, &line))?;
+    let mut machine = Machine::new(vm, args, assembly, &constraints)?;
+    let exit = flow::run(&mut machine, &template)?;
     x87::check_control(&machine)?;
-    let mut results = machine.finish(&constraints)?;
-    results.truncate(args.call.result.registers() as usize);
+    let mut results = machine.finish(assembly, &constraints)?;
+    let branches = constraints
+        .iter()
+        .any(|constraint| matches!(constraint.home, OperandHome::Target(_)));
+    if branches {
+        results.push(Value::concrete(exit));
+    }
     Ok(match results.len() {
         0 => Done::Void,
         _ => done(results),
     })
+}
+
+/// Returns the finding for assembly with something that is not supported.
+fn unknown(args: &Arguments<'_>, what: &str) -> Interrupt {
+    let message = format!(
+        "inline assembly that is not supported, because of {what}: {:?}",
+        args.name
+    );
+    Bug::new(BugKind::Unsupported, message).into()
 }
 
 /// Barriers and hints.

@@ -4,6 +4,7 @@
 pub mod integer;
 pub mod memory;
 pub mod x86;
+pub mod x86_bits;
 
 use everett_expr::ExprId;
 use everett_ir::code::{FloatKind, Lane, ValueType};

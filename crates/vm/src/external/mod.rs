@@ -78,6 +78,7 @@ const FAMILIES: &[&[Operation]] = &[
     intrinsics::integer::OPERATIONS,
     intrinsics::memory::OPERATIONS,
     intrinsics::x86::OPERATIONS,
+    intrinsics::x86_bits::OPERATIONS,
     jumps::OPERATIONS,
     long_double::OPERATIONS,
     math::OPERATIONS,
@@ -136,6 +137,6 @@ pub fn uses_float_environment(program: &Program) -> bool {
 }
 
 /// Finds the operation for a piece of inline assembly.
-pub fn resolve_assembly(assembly: &Assembly) -> Option<Handler> {
+pub fn resolve_assembly(assembly: &Assembly) -> Handler {
     assembly::resolve(assembly)
 }

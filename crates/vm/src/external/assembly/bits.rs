@@ -3,6 +3,8 @@
 use everett_expr::{BinaryOp, ExprId};
 
 use super::super::intrinsics::integer::{count_ones, leading_zeros, reverse, trailing_zeros};
+use super::super::intrinsics::x86::crc32c;
+use super::super::intrinsics::x86_bits::{bit_field, by_mask, control_byte, low_ones};
 use super::machine::{Location, Machine};
 use super::parse::Instruction;
 use crate::external::assembly::step::{Execute, Step, both, operand, set_result_flags, single};
@@ -29,6 +31,20 @@ pub const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("bts", bts),
     ("btr", btr),
     ("btc", btc),
+    ("andn", andn),
+    ("bextr", bextr),
+    ("bzhi", bzhi),
+    ("blsi", blsi),
+    ("blsr", blsr),
+    ("blsmsk", blsmsk),
+    ("pdep", pdep),
+    ("pext", pext),
+    ("rorx", rorx),
+    ("shlx", shlx),
+    ("shrx", shrx),
+    ("sarx", sarx),
+    ("movbe", movbe),
+    ("crc32", crc32),
 ];
 
 /// Returns the value to shift, its location, and the amount. A single operand is shifted by one.
@@ -193,15 +209,24 @@ fn bsr(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
     scan(m, i, suffix, false)
 }
 
+/// Sets the flags of a count of zeros: carry if the number is zero.
+fn count_flags(m: &mut Machine<'_, '_, '_>, x: ExprId, result: ExprId) {
+    let zero = m.vm.arena.zero(m.vm.arena.width(x));
+    m.flags.carry = m.vm.arena.eq(x, zero);
+    m.flags.zero = m.vm.arena.eq(result, zero);
+}
+
 fn tzcnt(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
     let (x, _, target) = both(m, i, suffix)?;
     let result = trailing_zeros(m.vm.arena, x);
+    count_flags(m, x, result);
     m.write(target, result)
 }
 
 fn lzcnt(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
     let (x, _, target) = both(m, i, suffix)?;
     let result = leading_zeros(m.vm.arena, x);
+    count_flags(m, x, result);
     m.write(target, result)
 }
 
@@ -210,7 +235,15 @@ fn popcnt(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> 
     let width = m.vm.arena.width(x);
     let result = count_ones(m.vm.arena, x);
     let result = m.vm.arena.zext_or_trunc(result, width);
+    clear_flags(m, x);
     m.write(target, result)
+}
+
+/// Clears carry and overflow, and sets zero and sign as a number says.
+fn clear_flags(m: &mut Machine<'_, '_, '_>, result: ExprId) {
+    set_result_flags(m, result);
+    m.flags.carry = m.vm.arena.zero(1);
+    m.flags.overflow = m.vm.arena.zero(1);
 }
 
 /// Copies one bit to the carry flag and applies `change` to it. A bit index in a register may
@@ -266,4 +299,161 @@ fn btr(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
 
 fn btc(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
     one_bit(m, i, suffix, Some(BinaryOp::Xor))
+}
+
+/// Reads the two sources of an instruction with three operands; also returns the location of its
+/// destination. The last operand of the sources comes first.
+fn sources(
+    m: &mut Machine<'_, '_, '_>,
+    i: &Instruction,
+    suffix: Option<u32>,
+) -> Result<(ExprId, ExprId, Location), Interrupt> {
+    let width = m.width(i, suffix)?;
+    let (last, _) = m.locate(operand(m, i, 0)?)?;
+    let (first, _) = m.locate(operand(m, i, 1)?)?;
+    let (target, _) = m.locate(operand(m, i, 2)?)?;
+    Ok((m.read(first, width)?, m.read(last, width)?, target))
+}
+
+fn andn(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    let (inverted, x, target) = sources(m, i, suffix)?;
+    let inverted = m.vm.arena.not(inverted);
+    let result = m.vm.arena.and(inverted, x);
+    clear_flags(m, result);
+    m.write(target, result)
+}
+
+fn bextr(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    let (x, control, target) = sources(m, i, suffix)?;
+    let result = bit_field(m.vm.arena, x, control);
+    clear_flags(m, result);
+    m.write(target, result)
+}
+
+fn bzhi(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    let (x, index, target) = sources(m, i, suffix)?;
+    let count = control_byte(m.vm.arena, index, 0);
+    let mask = low_ones(m.vm.arena, count);
+    let result = m.vm.arena.and(x, mask);
+    clear_flags(m, result);
+    let width = m.vm.arena.width(x);
+    let limit = m.vm.arena.constant(width, u64::from(width));
+    m.flags.carry = m.vm.arena.uge(count, limit);
+    m.write(target, result)
+}
+
+/// Combines a number with the one below it (`with_below`), or with its negation. The carry says
+/// whether the number is zero, or is not.
+fn lowest_bit(
+    m: &mut Machine<'_, '_, '_>,
+    i: &Instruction,
+    suffix: Option<u32>,
+    op: BinaryOp,
+    with_below: bool,
+) -> Step {
+    let (x, _, target) = both(m, i, suffix)?;
+    let width = m.vm.arena.width(x);
+    let zero = m.vm.arena.zero(width);
+    let is_zero = m.vm.arena.eq(x, zero);
+    let (other, carry) = if with_below {
+        let one = m.vm.arena.constant(width, 1);
+        (m.vm.arena.sub(x, one), is_zero)
+    } else {
+        (m.vm.arena.sub(zero, x), m.vm.arena.not(is_zero))
+    };
+    let result = m.vm.arena.binary(op, x, other);
+    clear_flags(m, result);
+    m.flags.carry = carry;
+    m.write(target, result)
+}
+
+fn blsi(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    lowest_bit(m, i, suffix, BinaryOp::And, false)
+}
+
+fn blsr(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    lowest_bit(m, i, suffix, BinaryOp::And, true)
+}
+
+fn blsmsk(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    lowest_bit(m, i, suffix, BinaryOp::Xor, true)
+}
+
+/// Moves bits to or from the places of a mask, which is concretised.
+fn masked(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>, spread: bool) -> Step {
+    let (x, mask, target) = sources(m, i, suffix)?;
+    let mask = Value::of_term(m.vm.arena, mask);
+    let mask = m.vm.concretize(mask)?;
+    let result = by_mask(m.vm.arena, x, mask, spread);
+    m.write(target, result)
+}
+
+fn pdep(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    masked(m, i, suffix, true)
+}
+
+fn pext(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    masked(m, i, suffix, false)
+}
+
+/// Shifts the second operand by the first, without changing flags.
+fn shift_quietly(
+    m: &mut Machine<'_, '_, '_>,
+    i: &Instruction,
+    suffix: Option<u32>,
+    op: BinaryOp,
+) -> Step {
+    let (x, count, target) = sources(m, i, suffix)?;
+    let width = m.vm.arena.width(x);
+    let mask = m.vm.arena.constant(width, u64::from(width - 1));
+    let count = m.vm.arena.and(count, mask);
+    let result = m.vm.arena.binary(op, x, count);
+    m.write(target, result)
+}
+
+fn shlx(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    shift_quietly(m, i, suffix, BinaryOp::Shl)
+}
+
+fn shrx(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    shift_quietly(m, i, suffix, BinaryOp::LShr)
+}
+
+fn sarx(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    shift_quietly(m, i, suffix, BinaryOp::AShr)
+}
+
+fn rorx(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    let (x, count, target) = sources(m, i, suffix)?;
+    let width = m.vm.arena.width(x);
+    let mask = m.vm.arena.constant(width, u64::from(width - 1));
+    let count = m.vm.arena.and(count, mask);
+    let count = m.vm.arena.zext(count, 2 * width);
+    let twice = m.vm.arena.concat(x, x);
+    let shifted = m.vm.arena.lshr(twice, count);
+    let result = m.vm.arena.extract(shifted, 0, width);
+    m.write(target, result)
+}
+
+fn movbe(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    let width = m.width(i, suffix)?;
+    let (source, _) = m.locate(operand(m, i, 0)?)?;
+    let (target, _) = m.locate(operand(m, i, 1)?)?;
+    let x = m.read(source, width)?;
+    let result = reverse(m.vm.arena, x, 8);
+    m.write(target, result)
+}
+
+/// Adds the bits of the source to a CRC-32C in the low half of the destination.
+fn crc32(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
+    let (source, known) = m.locate(operand(m, i, 0)?)?;
+    let (target, _) = m.locate(operand(m, i, 1)?)?;
+    let Some(width) = suffix.or(known) else {
+        return Err(m.args.unsupported("without a width"));
+    };
+    let crc = m.read(target, 32)?;
+    let data = m.read(source, width)?;
+    let result = crc32c(m.vm.arena, crc, data);
+    let result = m.vm.arena.zext(result, 64);
+    m.write(target, result)
 }

@@ -5,8 +5,8 @@ use everett_expr::{BinaryOp, ExprId, FloatFormat, FloatUnaryOp};
 use super::super::environment::{known_flags, set_mxcsr};
 use super::machine::{Flags, Location, Machine};
 use super::parse::{Instruction, Operand};
-use super::{bits, x87};
-use crate::bug::{Bug, BugKind};
+use super::{bits, repeated, vectors, words, x87, x87_functions};
+use crate::bug::Bug;
 use crate::external::assembly::machine::condition;
 use crate::external::assembly::parse::is_condition;
 use crate::external::assembly::step::{Execute, Step, both, operand, set_result_flags, single};
@@ -19,7 +19,17 @@ const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("mfence", nothing),
     ("lfence", nothing),
     ("sfence", nothing),
-    ("cld", nothing),
+    ("clflush", nothing),
+    ("clflushopt", nothing),
+    ("clwb", nothing),
+    ("prefetch", nothing),
+    ("prefetcht0", nothing),
+    ("prefetcht1", nothing),
+    ("prefetcht2", nothing),
+    ("prefetchnta", nothing),
+    ("prefetchw", nothing),
+    ("prefetchwt1", nothing),
+    ("emms", nothing),
     ("endbr64", nothing),
     ("hlt", trap),
     ("ud2", trap),
@@ -51,9 +61,9 @@ const INSTRUCTIONS: &[(&str, Execute)] = &[
     ("neg", neg),
     ("inc", inc),
     ("dec", dec),
+    ("movnti", mov),
     ("mul", mul),
     ("imul", imul),
-    ("div", div),
     ("cpuid", cpuid),
     ("rdtsc", rdtsc),
     ("rdtscp", rdtsc),
@@ -74,7 +84,11 @@ pub fn lookup(name: &str) -> Option<(Execute, Option<u32>)> {
         let rows = INSTRUCTIONS
             .iter()
             .chain(bits::INSTRUCTIONS)
-            .chain(x87::INSTRUCTIONS);
+            .chain(repeated::INSTRUCTIONS)
+            .chain(vectors::INSTRUCTIONS)
+            .chain(words::INSTRUCTIONS)
+            .chain(x87::INSTRUCTIONS)
+            .chain(x87_functions::INSTRUCTIONS);
         rows.into_iter().find(|row| row.0 == name).map(|row| row.1)
     };
     if let Some(execute) = find(name) {
@@ -98,10 +112,18 @@ fn suffix_width(suffix: &str) -> Option<u32> {
     match suffix {
         "b" => Some(8),
         "w" => Some(16),
-        "l" => Some(32),
+        // Intel's string instructions end in `d`.
+        "l" | "d" => Some(32),
         "q" => Some(64),
         _ => None,
     }
+}
+
+/// Returns whether an instruction may have a prefix that repeats it, or that changes nothing.
+pub fn takes_repetition(i: &Instruction) -> bool {
+    let is_string = |row: &&(&str, Execute)| i.name.starts_with(row.0);
+    let repeats = i.operands.is_empty() && repeated::INSTRUCTIONS.iter().any(|row| is_string(&row));
+    repeats || matches!(i.name.as_str(), "nop" | "ret")
 }
 
 /// Parses `movzbl` and similar mnemonics: whether to sign-extend, and both widths.
@@ -180,8 +202,10 @@ fn push_flags(m: &mut Machine<'_, '_, '_>, _: &Instruction, _: Option<u32>) -> S
     // The interrupt flag and the reserved bit 1 are always set.
     let mut flags = m.vm.arena.constant(64, 0x202);
     let now = m.flags;
+    let parity = condition(m, "p");
     for (bit, flag) in [
         (0, now.carry),
+        (2, parity),
         (6, now.zero),
         (7, now.sign),
         (11, now.overflow),
@@ -287,11 +311,18 @@ fn exact(
     result
 }
 
-fn sum(m: &mut Machine<'_, '_, '_>, x: ExprId, y: ExprId, carry: Option<ExprId>) -> ExprId {
+/// Adds, with the flags of the result.
+pub fn sum(m: &mut Machine<'_, '_, '_>, x: ExprId, y: ExprId, carry: Option<ExprId>) -> ExprId {
     exact(m, BinaryOp::Add, x, y, carry)
 }
 
-fn difference(m: &mut Machine<'_, '_, '_>, x: ExprId, y: ExprId, carry: Option<ExprId>) -> ExprId {
+/// Subtracts, with the flags of the result.
+pub fn difference(
+    m: &mut Machine<'_, '_, '_>,
+    x: ExprId,
+    y: ExprId,
+    carry: Option<ExprId>,
+) -> ExprId {
     exact(m, BinaryOp::Sub, x, y, carry)
 }
 
@@ -348,8 +379,8 @@ fn and(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Ste
 /// Computes a bitwise or. `lock; orl $0,(%rsp)` is only a memory barrier, because there is no
 /// machine stack to read.
 fn or(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    if let [Operand::Immediate(0), Operand::At(_, base)] = &i.operands[..]
-        && matches!(**base, Operand::Named(register) if register.number == 4)
+    if let [Operand::Immediate(0), Operand::At(address)] = &i.operands[..]
+        && matches!(address.base.as_deref(), Some(Operand::Named(base)) if base.number == 4)
     {
         return Ok(());
     }
@@ -412,11 +443,11 @@ fn long_product(
 ) -> Step {
     let (y, _) = single(m, i, suffix)?;
     let width = m.vm.arena.width(y);
-    if width == 8 {
-        return Err(m.args.unsupported("with a product of bytes"));
-    }
     let x = m.read(Location::General(0), width)?;
     let product = product(m, x, y, signed);
+    if width == 8 {
+        return m.write(Location::General(0), product);
+    }
     let low = m.vm.arena.extract(product, 0, width);
     let high = m.vm.arena.extract(product, width, width);
     m.write(Location::General(0), low)?;
@@ -424,7 +455,7 @@ fn long_product(
 }
 
 /// Computes the double-width product; carry and overflow are set if its upper half is significant.
-fn product(m: &mut Machine<'_, '_, '_>, x: ExprId, y: ExprId, signed: bool) -> ExprId {
+pub fn product(m: &mut Machine<'_, '_, '_>, x: ExprId, y: ExprId, signed: bool) -> ExprId {
     let arena = &mut *m.vm.arena;
     let width = arena.width(x);
     let mut extend = |e| {
@@ -465,36 +496,6 @@ fn imul(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> St
     let width = m.vm.arena.width(x);
     let low = m.vm.arena.extract(product, 0, width);
     m.write(target, low)
-}
-
-fn div(m: &mut Machine<'_, '_, '_>, i: &Instruction, suffix: Option<u32>) -> Step {
-    let (divisor, _) = single(m, i, suffix)?;
-    let width = m.vm.arena.width(divisor);
-    if width == 8 {
-        return Err(m.args.unsupported("with a quotient of bytes"));
-    }
-    let high = m.read(Location::General(2), width)?;
-    let low = m.read(Location::General(0), width)?;
-    let zero = m.vm.arena.zero(width);
-    let by_zero = m.vm.arena.eq(divisor, zero);
-    m.vm.forbid(by_zero, || {
-        Bug::new(BugKind::DivisionByZero, "division by zero")
-    })?;
-    let too_large = m.vm.arena.uge(high, divisor);
-    m.vm.forbid(too_large, || {
-        Bug::new(
-            BugKind::Overflow,
-            "the quotient does not fit in its register",
-        )
-    })?;
-    let dividend = m.vm.arena.concat(high, low);
-    let wide = m.vm.arena.zext(divisor, 2 * width);
-    let quotient = m.vm.arena.udiv(dividend, wide);
-    let remainder = m.vm.arena.urem(dividend, wide);
-    let quotient = m.vm.arena.extract(quotient, 0, width);
-    let remainder = m.vm.arena.extract(remainder, 0, width);
-    m.write(Location::General(0), quotient)?;
-    m.write(Location::General(2), remainder)
 }
 
 /// Returns the condition in the mnemonic of a conditional move, which may end in a width suffix.

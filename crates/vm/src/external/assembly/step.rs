@@ -53,4 +53,5 @@ pub fn set_result_flags(m: &mut Machine<'_, '_, '_>, result: ExprId) {
     let zero = m.vm.arena.zero(width);
     m.flags.zero = m.vm.arena.eq(result, zero);
     m.flags.sign = m.vm.arena.extract(result, width - 1, 1);
+    m.flags.parity = m.vm.arena.extract(result, 0, 8);
 }

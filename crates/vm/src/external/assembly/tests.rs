@@ -204,7 +204,7 @@ fn what_the_processor_says_of_itself() {
         .flat_map(|word| (*word as u32).to_le_bytes())
         .collect();
     assert_eq!(name, b"GenuineIntel");
-    let other_dialect = "mov ${0:q}, rbx\ncpuid\nxchg ${0:q}, rbx";
+    let other_dialect = ".intel_syntax noprefix\nmov ${0:q}, rbx\ncpuid\nxchg ${0:q}, rbx";
     let args = [int(32, 0), int(32, 0)];
     let vendor = plain(other_dialect, "=&r,={ax},={cx},={dx},1,2", &args, pair(4));
     assert_eq!(vendor[0], 0x756e_6547);
@@ -333,16 +333,69 @@ fn the_control_word_sets_the_rounding() {
 }
 
 #[test]
-fn unknown_assembly_is_not_resolved() {
-    let unknown = |template: &str, constraints: &str| {
-        let assembly = everett_ir::code::Assembly {
-            template: template.to_owned(),
-            constraints: constraints.to_owned(),
-        };
-        super::resolve(&assembly).is_none()
+fn unknown_assembly_names_what_is_unknown() {
+    let message = |template: &str, constraints: &str| {
+        let args = [int(32, 1), int(32, 2), int(32, 3)];
+        let mut harness = Harness::new();
+        let result = harness.assembly(template, constraints, &args, ValueType::Void);
+        match result {
+            Err(Interrupt::Bug(bug)) if bug.kind == BugKind::Unsupported => bug.message,
+            other => panic!("{template}: {other:?}"),
+        }
     };
-    assert!(unknown("rep movsb", "={di},={si},={cx},0,1,2"));
-    assert!(unknown("1: jmp 1b", ""));
-    assert!(unknown("vaddps $0, $1, $2", "=x,x,x"));
-    assert!(!unknown("movzbl $1, $0", "=r,m"));
+    assert!(message("nop; vaddps $0, $1, $2", "x,x,x").contains("the instruction vaddps"));
+    assert!(message("rep addl $0, $1", "r,r,r").contains("the instruction addl"));
+    assert!(message("mov %ymm0, $0", "r,r,r").contains("mov %ymm0, %0"));
+    assert!(message("jmp 1b", "r,r,r").contains("the label 1b"));
+    assert!(message("nop", "{zmm0},r,r").contains("these constraints"));
+    assert!(message("1: jmp 1b", "r,r,r").contains("so many repetitions"));
+}
+
+#[test]
+fn loops_and_repetitions_see_what_they_have_written() {
+    let template = "1: movb $0, ($1); incq $1; incb $0; cmpb $$4, $0; jne 1b; movq (${2:q}), $0";
+    let args = |at| vec![pointer(at), pointer(at), int(64, 0)];
+    let (results, words) = run(template, "=&r,=r,r,1,0", &[u64::MAX], args, pair(2));
+    assert_eq!(results[0], 0xffff_ffff_0302_0100);
+    assert_eq!(words, [0xffff_ffff_0302_0100]);
+    // Each byte is the one before it.
+    let template = "incq %rdi; rep movsb";
+    let args = |at| vec![pointer(at), pointer(at), int(64, 7)];
+    let copied = run(
+        template,
+        "={di},={si},={cx},0,1,2",
+        &[0x1122_3344_5566_7788],
+        args,
+        pair(3),
+    );
+    assert_eq!(copied.1, [0x8888_8888_8888_8888]);
+    assert_eq!(copied.0[2], 0);
+}
+
+#[test]
+fn repetitions_on_symbolic_bytes_stop_where_they_differ() {
+    let mut harness = Harness::new();
+    let text = harness.block(b"some text\0");
+    harness.make_symbolic(text + 4);
+    let left = int(64, u128::from(u64::MAX));
+    let found = harness.assembly(
+        "repne scasb",
+        "={di},={cx},{ax},0,1",
+        &[int(32, u128::from(b' ')), pointer(text), left],
+        pair(2),
+    );
+    let found = bits(&found.expect("a space"));
+    assert_eq!(found, [text + 5, u64::MAX - 5]);
+    assert!(harness.world.questions > 0);
+}
+
+#[test]
+fn writes_at_symbolic_addresses_are_seen() {
+    let mut harness = Harness::new();
+    let start = harness.block(&[0; 16]);
+    let offset = harness.symbolic(3, 8);
+    let args = [pointer(start), (LONG, vec![offset])];
+    let template = "movb $$7, ($1,$2); movb $$9, 3($1); movzbl ($1,$2), ${0:k}";
+    let found = harness.assembly(template, "=&r,r,r", &args, LONG);
+    assert_eq!(bits(&found.expect("in the block")), [9]);
 }

@@ -569,17 +569,22 @@ fn ldmxcsr(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     Ok(Done::Void)
 }
 
-/// Computes CRC-32C (Castagnoli) bit by bit.
 fn crc32(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
-    const POLYNOMIAL: u64 = 0x82f6_3b78;
-    let (crc_width, data_width) = (args.width(0), args.width(1));
-    let crc = vm.operand_term(args, 0, crc_width);
-    let data = vm.operand_term(args, 1, data_width);
+    let crc = vm.operand_term(args, 0, args.width(0));
+    let data = vm.operand_term(args, 1, args.width(1));
     let arena = &mut *vm.arena;
-    let mut crc = arena.zext_or_trunc(crc, 32);
+    let crc = arena.zext_or_trunc(crc, 32);
+    let crc = crc32c(arena, crc, data);
+    let result = arena.zext(crc, args.result_width().max(32));
+    Ok(vm.done(result))
+}
+
+/// Adds data to a CRC-32C (Castagnoli) bit by bit.
+pub fn crc32c(arena: &mut Arena, mut crc: ExprId, data: ExprId) -> ExprId {
+    const POLYNOMIAL: u64 = 0x82f6_3b78;
     let polynomial = arena.constant(32, POLYNOMIAL);
     let one = arena.constant(32, 1);
-    for at in 0..data_width {
+    for at in 0..arena.width(data) {
         let bit = arena.extract(data, at, 1);
         let low = arena.extract(crc, 0, 1);
         let flips = arena.xor(bit, low);
@@ -587,8 +592,7 @@ fn crc32(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
         let flipped = arena.xor(shifted, polynomial);
         crc = arena.ite(flips, flipped, shifted);
     }
-    let result = arena.zext(crc, args.result_width().max(32));
-    Ok(vm.done(result))
+    crc
 }
 
 /// Returns the carry out, then the sum.
