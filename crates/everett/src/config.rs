@@ -215,6 +215,8 @@ pub(crate) fn native_config(
         race_skips: 0,
         replaced: Vec::new(),
         counts_lines: false,
+        is_at: None,
+        keeps_callers: false,
     })
 }
 

@@ -16,6 +16,7 @@ mod acceptance;
 mod against;
 mod bootstrap;
 mod budget;
+mod call_sites;
 mod capture;
 mod check;
 mod checked;
@@ -100,8 +101,8 @@ pub use options::{OPTIONS, RunOption, ScenarioKey, Scope, Takes, option, options
 pub use parcel::Parcel;
 pub use parcel_file::{ParcelContents, ParcelFile};
 pub use planned::{
-    ExploreLimits, InjectedFault, KeptResults, PlannedFault, PlannedHost, PlannedKind,
-    PlannedLimits, PlannedRun, PlannedWorld, Possible, USUAL,
+    Caller, ExploreLimits, InjectedFault, KeptResults, PlannedFault, PlannedHost, PlannedKind,
+    PlannedLimits, PlannedRun, PlannedSite, PlannedWorld, Possible, USUAL,
 };
 pub use plans::HostPlans;
 pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};

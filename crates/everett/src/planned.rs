@@ -2,19 +2,18 @@
 //! fault spaces. Must not know how plans are created.
 
 use everett_engine::Trace;
-use everett_native::{
-    Guide, NativeEnd, NativeFrame, NativeLimit, NativeRun, NativeStack, Source, WorldRun,
-};
+use everett_native::{Guide, NativeEnd, NativeLimit, NativeRun, Source, WorldRun};
 use everett_report::Folder;
 use everett_toolchain::library_sources;
 use everett_vm::ChoiceSite;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use everett_sim::{PlannedFault, PlannedKind, USUAL};
+pub use everett_sim::{PlannedFault, PlannedKind, PlannedSite, USUAL};
 
+use crate::call_sites::CallSites;
 use crate::compare::{NOT_ENDED, describe};
 use crate::error::{Context, Result, bail};
 use crate::events::Silent;
@@ -64,6 +63,8 @@ pub struct KeptResults {
     pub files: bool,
     /// The source lines that hosts execute, by the debug information of their programs.
     pub lines: bool,
+    /// The call stacks of calls that can fail.
+    pub callers: bool,
 }
 
 /// A native world that is run with planned faults.
@@ -72,8 +73,7 @@ pub struct PlannedWorld {
     world: NativeWorld,
     session: Session,
     limits: PlannedLimits,
-    /// The folder with the sources of the C library.
-    sources: Option<PathBuf>,
+    sites: CallSites,
 }
 
 /// A fault that occurred.
@@ -156,6 +156,15 @@ impl PlannedRun {
     }
 }
 
+/// From where a call comes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Caller {
+    /// The source line, or what is known of it.
+    pub site: String,
+    /// The name of the whole stack.
+    pub stack: String,
+}
+
 /// A fault that can be planned.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Possible {
@@ -167,6 +176,8 @@ pub enum Possible {
         call: String,
         /// The failure.
         failure: String,
+        /// From where the call comes, if stacks are kept.
+        from: Option<Caller>,
     },
     /// A fault of the scenario on a host.
     Scenario {
@@ -204,6 +215,9 @@ impl PlannedWorld {
                     .push((key("fault_calls"), format!("[{}]", calls.join(", "))));
             }
         }
+        let sites = CallSites {
+            sources: library_sources(),
+        };
         let mut world = NativeWorld::of(&spec, &BuildSpec::default(), &session)?;
         for host in &mut world.hosts {
             if host.peer.is_some() {
@@ -213,13 +227,16 @@ impl PlannedWorld {
             host.config.keeps_files = kept.files;
             host.config.counts_lines = kept.lines;
             host.config.max_memory = limits.memory;
+            let sites = sites.clone();
+            host.config.is_at = Some(Arc::new(move |from, stack| sites.is_at(stack, from)));
+            host.config.keeps_callers = kept.callers;
         }
         Ok(PlannedWorld {
             spec,
             world,
             session,
             limits,
-            sources: library_sources(),
+            sites,
         })
     }
 
@@ -280,6 +297,38 @@ impl PlannedWorld {
         })
     }
 
+    /// Replaces faults of calls from one place by those that they are in a run, by their numbers
+    /// among all calls: explored paths know no native call stacks.
+    fn numbered(&self, plans: HostPlans) -> Result<HostPlans> {
+        if plans.iter().all(|(_, fault)| fault.from.is_none()) {
+            return Ok(plans);
+        }
+        let run = self.run(&plans)?;
+        let mut numbered = HostPlans::new();
+        for (on, fault) in plans {
+            if fault.from.is_none() {
+                numbered.push((on, fault));
+                continue;
+            }
+            for (host, run) in &run.seen.hosts {
+                if on.as_ref().is_some_and(|on| on != host) {
+                    continue;
+                }
+                let choices = run.trace.choices.iter();
+                let asked = choices.filter_map(|choice| {
+                    let alternative = fault.kind.alternative(&choice.site)?;
+                    Some(choice.picked == alternative)
+                });
+                let failed = (1..).zip(asked).filter(|(_, failed)| *failed);
+                numbered.extend(failed.map(|(number, _)| {
+                    let fault = PlannedFault::new(fault.kind.clone(), number, number);
+                    (Some(host.clone()), fault)
+                }));
+            }
+        }
+        Ok(numbered)
+    }
+
     /// Explores the world with some faults: no others occur, and inputs are symbolic.
     pub fn explore(
         &self,
@@ -289,7 +338,7 @@ impl PlannedWorld {
         session: &Session,
     ) -> Result<RunResult> {
         let spec = RunSpec {
-            planned: Some(plans),
+            planned: Some(self.numbered(plans)?),
             out: Some(out.to_owned()),
             max_paths: Some(limits.paths),
             max_forks: Some(limits.forks),
@@ -318,7 +367,7 @@ impl PlannedWorld {
             NativeEnd::Finding { kind, .. } if ABORTS.contains(&kind.as_str()) => Some(SIGABRT),
             _ => None,
         };
-        let crash = signal.map(|signal| (signal, self.frames(&run.stack)));
+        let crash = signal.map(|signal| (signal, self.sites.texts(&run.stack)));
         let files = run.files.iter().map(|(file, bytes)| {
             let path = String::from_utf8_lossy(&file.path).into_owned();
             (path, everett_engine::digest(bytes))
@@ -349,11 +398,18 @@ impl PlannedWorld {
         }
         let mut all = BTreeMap::new();
         for (host, run) in &run.seen.hosts {
-            for choice in run.trace.choices.iter() {
+            for (number, choice) in run.trace.choices.iter().enumerate() {
                 let site = &choice.site;
                 if !site.is_fault() || matches!(site, ChoiceSite::UnsyncedLoss { .. }) {
                     continue;
                 }
+                let from = run.asked_from.get(&number);
+                let from = from.and_then(|stack| {
+                    Some(Caller {
+                        site: self.sites.name(stack)?,
+                        stack: self.sites.identity(stack),
+                    })
+                });
                 for name in site.faults() {
                     let (host, failure) = (host.clone(), name.to_owned());
                     let possible = match call_of(site) {
@@ -361,6 +417,7 @@ impl PlannedWorld {
                             host,
                             call: call.to_owned(),
                             failure,
+                            from: from.clone(),
                         },
                         None => Possible::Scenario {
                             host,
@@ -394,31 +451,10 @@ impl PlannedWorld {
 
 /// Returns the call that a choice can make fail; `malloc` for an allocation.
 fn call_of(site: &ChoiceSite) -> Option<&str> {
-    let is_call = matches!(
-        site,
-        ChoiceSite::CallFault { .. } | ChoiceSite::AllocationFault
-    );
-    site.fault_target().filter(|_| is_call)
+    site.fault_target().filter(|_| site.is_of_call())
 }
 
 impl PlannedWorld {
-    /// Returns the frames of a stack, without those of the C library before the program's own.
-    fn frames(&self, stack: &NativeStack) -> Vec<String> {
-        let is_library = |frame: &&NativeFrame| {
-            let starts = |folder: &PathBuf| Path::new(&frame.file).starts_with(folder);
-            frame.file.is_empty() || self.sources.as_ref().is_some_and(starts)
-        };
-        let frames = || stack.innermost.iter().chain(&stack.callers);
-        let own: Vec<String> = frames()
-            .skip_while(is_library)
-            .map(NativeFrame::to_string)
-            .collect();
-        match own.is_empty() {
-            true => frames().map(NativeFrame::to_string).collect(),
-            false => own,
-        }
-    }
-
     /// Returns the faults that occurred on a host. Stacks are those of calls and allocations, in
     /// order.
     fn injected(&self, host: &str, run: &NativeRun) -> Vec<InjectedFault> {
@@ -428,7 +464,10 @@ impl PlannedWorld {
         faults
             .map(|choice| {
                 let (what, stack) = match call_of(&choice.site) {
-                    Some(call) => (Some(call), stacks.next().map(|stack| self.frames(stack))),
+                    Some(call) => (
+                        Some(call),
+                        stacks.next().map(|stack| self.sites.texts(stack)),
+                    ),
                     None => (choice.site.faults().nth(choice.picked as usize - 1), None),
                 };
                 InjectedFault {

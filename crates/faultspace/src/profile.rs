@@ -1,7 +1,7 @@
 //! Profiles tests: runs them once, counts which functions or system calls their programs call, and
 //! writes the space of faults that can hit them.
 
-use everett::Possible;
+use everett::{Caller, Possible};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -89,12 +89,12 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
             let message = format!("{test} is a scenario, which is profiled on its own");
             return Err(Error::Usage(message));
         }
-        if spec.system_calls || !spec.programs.is_empty() || spec.by != ProfileBy::Number {
-            let message = "options about system calls, programs and call sites are for tests, not for scenarios: \
+        if spec.system_calls || !spec.programs.is_empty() || spec.by == ProfileBy::Failure {
+            let message = "options about system calls, programs and arguments are for tests, not for scenarios: \
                            the space of a world has the system calls of all of its hosts";
             return Err(Error::Usage(message.to_owned()));
         }
-        return of_world(&spec.folder.join(test), spec.most_calls);
+        return of_world(&spec.folder.join(test), spec.by, spec.most_calls);
     }
     let folder = spec
         .folder
@@ -143,49 +143,110 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
 
 /// Builds the space of the faults of a world: how often each host makes a call that can fail, and
 /// how often a fault of the scenario can happen to it.
-fn of_world(scenario: &Path, most: u64) -> Result<ProfileResult> {
-    let counts = worlds::possible(scenario)?;
-    if counts.is_empty() {
+fn of_world(scenario: &Path, by: ProfileBy, most: u64) -> Result<ProfileResult> {
+    let possible = worlds::possible(scenario, by != ProfileBy::Number)?;
+    if possible.is_empty() {
         let why = "nothing can go wrong: the hosts make no call that can fail, and the scenario has no fault";
         return Err(Error::Setup(why.to_owned()));
     }
+    let (mut counts, mut notes) = (BTreeMap::new(), BTreeSet::new());
+    for (one, count) in possible {
+        if let (Possible::Call { call, from, .. }, ProfileBy::Stack) = (&one, by)
+            && let Some(Caller { site, stack }) = from
+        {
+            notes.insert(format!("# stack {stack}: {call} from {site}\n"));
+        }
+        *counts.entry(WorldAxes::of(one, by)).or_default() += count;
+    }
     // Failures of a call with the same number of occurrences form one subspace.
-    let mut subspaces: BTreeMap<(String, String, &str, u64), Vec<String>> = BTreeMap::new();
+    let mut subspaces: BTreeMap<(WorldAxes, u64), Vec<String>> = BTreeMap::new();
     let mut calls = BTreeMap::new();
-    for (possible, count) in counts {
-        let (key, value) = match possible {
-            Possible::Call {
-                host,
-                call,
-                failure,
-            } => {
-                let most = calls.entry(call.clone()).or_insert(0);
-                *most = count.max(*most);
-                let axis = match failure.starts_with('E') {
-                    true => "errno",
-                    false => "failure",
-                };
-                ((host, format!("function : {{ {call} }} "), axis), failure)
-            }
-            Possible::Scenario { host, fault } => ((host, String::new(), "fault"), fault),
-        };
-        let key = (key.0, key.1, key.2, count.min(most));
-        subspaces.entry(key).or_default().push(word(&value));
+    for ((axes, value), count) in counts {
+        if let Some(call) = &axes.call {
+            let most = calls.entry(call.clone()).or_insert(0);
+            *most = std::cmp::max(*most, count);
+        }
+        let subspace = subspaces.entry((axes, count.min(most)));
+        subspace.or_default().push(word(&value));
     }
     let mut space = String::new();
-    for ((host, function, axis, count), names) in subspaces {
-        let (host, names) = (word(&host), names.join(", "));
+    for ((axes, count), names) in subspaces {
         let _ = writeln!(
             space,
-            "host : {{ {host} }} {function}{axis} : {{ {names} }} number : [1, {count}] ;"
+            "{} : {{ {} }} number : [1, {count}] ;",
+            axes.text(),
+            names.join(", ")
         );
     }
+    space.extend(notes);
     let size = Space::parse(&space).map(|space| space.size());
     let size = size.map_err(|error| Error::Space {
         file: "profile".to_owned(),
         error,
     })?;
     Ok(ProfileResult { space, size, calls })
+}
+
+/// The values of the axes of a subspace of a world, but for the last ones: the failures and their
+/// numbers.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct WorldAxes {
+    host: String,
+    call: Option<String>,
+    /// The call site or the stack.
+    from: Option<(&'static str, String)>,
+    /// The name of the axis of failures.
+    failures: &'static str,
+}
+
+impl WorldAxes {
+    /// Returns the axes of a fault, and its value on the axis of failures.
+    fn of(possible: Possible, by: ProfileBy) -> (WorldAxes, String) {
+        match possible {
+            Possible::Call {
+                host,
+                call,
+                failure,
+                from,
+            } => {
+                let from = from.map(|from| match by {
+                    ProfileBy::Stack => ("stack", from.stack),
+                    _ => ("callsite", from.site),
+                });
+                let failures = match failure.starts_with('E') {
+                    true => "errno",
+                    false => "failure",
+                };
+                let axes = WorldAxes {
+                    host,
+                    call: Some(call),
+                    from,
+                    failures,
+                };
+                (axes, failure)
+            }
+            Possible::Scenario { host, fault } => {
+                let axes = WorldAxes {
+                    host,
+                    call: None,
+                    from: None,
+                    failures: "fault",
+                };
+                (axes, fault)
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("host : {{ {} }} ", word(&self.host));
+        if let Some(call) = &self.call {
+            let _ = write!(text, "function : {{ {call} }} ");
+        }
+        if let Some((axis, from)) = &self.from {
+            let _ = write!(text, "{axis} : {{ {} }} ", word(from));
+        }
+        text + self.failures
+    }
 }
 
 /// Returns text as a word of the space language.

@@ -3,7 +3,7 @@
 
 use everett::{
     ExploreLimits, HostPlans, KeptResults, NativeLimit, PlannedFault, PlannedKind, PlannedLimits,
-    PlannedRun, PlannedWorld, Possible, Session, Summary,
+    PlannedRun, PlannedSite, PlannedWorld, Possible, Session, Summary,
 };
 use everett_report::Folder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +39,7 @@ impl Worlds {
         let kept = KeptResults {
             files: config.impact.files > 0.0,
             lines: config.impact.coverage > 0.0,
+            callers: false,
         };
         // Errors in the scenario are reported before the search begins.
         let first = PlannedWorld::of(&scenario, &calls, limits, kept)?;
@@ -231,17 +232,26 @@ fn plans(faults: &[WorldFault]) -> HostPlans {
             },
             None => PlannedKind::Scenario(fault.fault.clone()),
         };
-        let fault_of_host = PlannedFault::new(kind, fault.first, fault.last);
+        let from = fault.site.as_ref().map(|site| PlannedSite {
+            callsite: site.callsite.clone(),
+            stack: site.stack.clone(),
+        });
+        let fault_of_host = PlannedFault::new(kind, fault.first, fault.last).from(from);
         (fault.host.clone(), fault_of_host)
     };
     faults.iter().map(planned).collect()
 }
 
-/// Returns the possible faults in the world of a scenario, and how often each can happen.
-pub(crate) fn possible(scenario: &Path) -> Result<BTreeMap<Possible, u64>> {
+/// Returns the possible faults in the world of a scenario, and how often each can happen; with
+/// `callers` for each call stack.
+pub(crate) fn possible(scenario: &Path, callers: bool) -> Result<BTreeMap<Possible, u64>> {
     let all = BTreeSet::from(["*".to_owned()]);
     let limits = limits_of(&Limits::default());
-    Ok(PlannedWorld::of(scenario, &all, limits, KeptResults::default())?.possible()?)
+    let kept = KeptResults {
+        callers,
+        ..KeptResults::default()
+    };
+    Ok(PlannedWorld::of(scenario, &all, limits, kept)?.possible()?)
 }
 
 fn limits_of(limits: &Limits) -> PlannedLimits {

@@ -303,6 +303,11 @@ fn argument(registers: &mut Registers, number: usize) -> &mut u64 {
 }
 
 impl AllocatorEntry {
+    /// Returns the address of the entry.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
     /// Returns the memory request.
     pub fn request(&self, registers: &Registers) -> Request {
         let mut registers = *registers;

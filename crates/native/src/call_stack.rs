@@ -7,6 +7,7 @@ use everett_ir::library::LibraryFolders;
 
 use crate::allocations::AllocatorCall;
 use crate::tracee::{Registers, Tracee};
+use crate::unwind::{Caller, FrameRegisters, UnwindTables};
 
 /// A source location of a native call stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,61 +66,93 @@ pub struct Addresses {
     nearby: Vec<u64>,
 }
 
-fn word(tracee: &mut Tracee, address: u64) -> Option<u64> {
+/// Reads a word of a process.
+fn word(tracee: &Tracee, address: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     tracee
         .peek(address, &mut bytes)
         .then(|| u64::from_le_bytes(bytes))
 }
 
-/// Reads the call stack of a thread. `behind` is the return address of the instruction to blame, if
-/// that is not the program counter; `allocator_call` is the current call into the allocator. The
-/// last argument is the number of words of the stack that are searched for return addresses.
-pub fn addresses(
-    tracee: &mut Tracee,
-    registers: &Registers,
-    behind: Option<u64>,
-    allocator_call: Option<AllocatorCall>,
-    searched: u64,
-) -> Addresses {
-    let real =
-        |back: u64| allocator_call.map_or(back, |allocator_call| allocator_call.real_return(back));
-    let mut callers = Vec::new();
-    let mut frame = registers.rbp;
-    while callers.len() < MAX_CALLERS && frame.is_multiple_of(8) && frame >= registers.rsp {
-        let (Some(next), Some(back)) = (word(tracee, frame), word(tracee, frame + 8)) else {
-            break;
-        };
-        callers.push(real(back).wrapping_sub(1));
-        if next <= frame || next >= ADDRESSES {
-            break;
-        }
-        frame = next;
+/// The stack of a stopped thread.
+pub struct ThreadStack<'t> {
+    /// The process.
+    pub tracee: &'t Tracee,
+    /// Its registers.
+    pub registers: Registers,
+    /// The unwind tables of its program.
+    pub tables: &'t UnwindTables,
+    /// The load bias of its program.
+    pub bias: u64,
+    /// The current call into the allocator, which hides a return address.
+    pub allocator_call: Option<AllocatorCall>,
+}
+
+impl ThreadStack<'_> {
+    fn real(&self, back: u64) -> u64 {
+        let call = self.allocator_call.as_ref();
+        call.map_or(back, |call| call.real_return(back))
     }
-    let words = (0..searched).map(|at| registers.rsp + 8 * at);
-    let mut nearby: Vec<u64> = words.filter_map(|at| word(tracee, at)).map(real).collect();
-    nearby.retain(|back| follows_call(tracee, *back));
-    nearby.iter_mut().for_each(|back| *back -= 1);
-    let at = match behind {
-        None => registers.rip,
-        Some(behind) => {
-            let blamed = real(behind).wrapping_sub(1);
-            // Frames of the runtime that reports are skipped.
-            if let Some(own) = callers.iter().position(|caller| *caller == blamed) {
-                callers.drain(..=own);
+
+    /// Returns the return addresses of the callers, innermost first: by the unwind tables, and where
+    /// these describe nothing, by frame pointers.
+    pub fn callers(&self) -> Vec<u64> {
+        let mut frame = FrameRegisters::of(&self.registers);
+        let mut callers = Vec::new();
+        while callers.len() < MAX_CALLERS {
+            // A return address follows the call, which may be the last instruction of its function.
+            let at = frame.code().wrapping_sub(u64::from(!callers.is_empty()));
+            let word = |address| word(self.tracee, address);
+            let caller = self.tables.caller(at.wrapping_sub(self.bias), &frame, word);
+            let next = match caller {
+                Caller::Known(caller) => Some(caller),
+                Caller::None => None,
+                Caller::Unknown => frame.behind_frame_pointer(word),
+            };
+            let Some(mut next) = next else { break };
+            let back = self.real(next.code());
+            if !(1..ADDRESSES).contains(&back) {
+                break;
             }
-            blamed
+            next.set_code(back);
+            callers.push(back);
+            frame = next;
         }
-    };
-    Addresses {
-        at,
-        callers,
-        nearby,
+        callers
+    }
+
+    /// Reads the call stack. `behind` is the return address of the instruction to blame, if that is
+    /// not the program counter. The last argument is the number of words of the stack that are
+    /// searched for return addresses.
+    pub fn addresses(&self, behind: Option<u64>, searched: u64) -> Addresses {
+        let mut callers = self.callers();
+        callers.iter_mut().for_each(|back| *back -= 1);
+        let words = (0..searched).map(|at| self.registers.rsp + 8 * at);
+        let nearby = words.filter_map(|at| word(self.tracee, at));
+        let mut nearby: Vec<u64> = nearby.map(|back| self.real(back)).collect();
+        nearby.retain(|back| follows_call(self.tracee, *back));
+        nearby.iter_mut().for_each(|back| *back -= 1);
+        let at = match behind {
+            None => self.registers.rip,
+            Some(behind) => {
+                let blamed = self.real(behind).wrapping_sub(1);
+                // Frames of the runtime that reports are skipped.
+                if let Some(own) = callers.iter().position(|caller| *caller == blamed) {
+                    callers.drain(..=own);
+                }
+                blamed
+            }
+        };
+        Addresses {
+            at,
+            callers,
+            nearby,
+        }
     }
 }
 
 /// Returns whether an address follows a call instruction.
-fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
+fn follows_call(tracee: &Tracee, address: u64) -> bool {
     const CALL: u8 = 0xe8;
     const INDIRECT: u8 = 0xff;
     let mut code = [0; 7];
@@ -131,16 +164,16 @@ fn follows_call(tracee: &mut Tracee, address: u64) -> bool {
 }
 
 impl Addresses {
-    /// Returns the source locations of the addresses in a program with this load bias.
-    pub fn symbolise(&self, program: &Path, bias: u64) -> NativeStack {
-        let Ok(loader) = Loader::new(program) else {
-            return NativeStack::default();
-        };
-        let places = |addresses: &[u64]| -> Vec<NativeFrame> {
-            let frames = addresses
-                .iter()
-                .map(|address| frames_at(&loader, address.wrapping_sub(bias)));
-            frames.flatten().collect()
+    /// Returns the source locations of the addresses in a program with this load bias; `frames`
+    /// finds those of an address in the file.
+    pub fn symbolise(
+        &self,
+        bias: u64,
+        mut frames: impl FnMut(u64) -> Vec<NativeFrame>,
+    ) -> NativeStack {
+        let mut places = |addresses: &[u64]| -> Vec<NativeFrame> {
+            let own = addresses.iter().map(|at| at.wrapping_sub(bias));
+            own.flat_map(&mut frames).collect()
         };
         NativeStack {
             innermost: places(&[self.at]),
@@ -150,7 +183,8 @@ impl Addresses {
     }
 }
 
-fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
+/// Returns the source locations of an address in a file, those of inlined functions first.
+pub fn frames_at(loader: &Loader, address: u64) -> Vec<NativeFrame> {
     let mut found = Vec::new();
     // Garbage on a stack may not be a code address, and the reader of debug information adds to its
     // argument.
@@ -219,7 +253,9 @@ mod tests {
             callers: vec![u64::MAX, 1 << 47],
             nearby: Vec::new(),
         };
-        assert_eq!(addresses.symbolise(&program, 0), NativeStack::default());
+        let loader = Loader::new(&program).unwrap();
+        let stack = addresses.symbolise(0, |address| frames_at(&loader, address));
+        assert_eq!(stack, NativeStack::default());
     }
 
     #[test]

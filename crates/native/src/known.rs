@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use addr2line::Loader;
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::allocations::Allocator;
+use crate::call_stack::{self, NativeFrame};
 use crate::line_coverage::CoverableLines;
+use crate::unwind::UnwindTables;
 
 /// Facts about a program from its file.
 #[derive(Default, Debug)]
@@ -17,6 +20,11 @@ pub(crate) struct KnownProgram {
     pub(crate) allocator: Allocator,
     /// Addresses of the program's functions in the file, by name.
     functions: BTreeMap<String, Vec<u64>>,
+    /// How to unwind its stacks.
+    pub(crate) tables: UnwindTables,
+    file: PathBuf,
+    /// The source locations of addresses that were looked up.
+    frames: Mutex<BTreeMap<u64, Vec<NativeFrame>>>,
 }
 
 impl KnownProgram {
@@ -24,12 +32,14 @@ impl KnownProgram {
         let bytes = std::fs::read(program)?;
         let mut known = KnownProgram {
             allocator: Allocator::of(&bytes),
+            file: program.to_owned(),
             ..KnownProgram::default()
         };
         // A file that is no ELF program, such as a script, has no functions.
         let Ok(file) = object::File::parse(&*bytes) else {
             return Ok(known);
         };
+        known.tables = UnwindTables::of(&file);
         let functions = file.symbols();
         let functions =
             functions.filter(|symbol| symbol.kind() == SymbolKind::Text && !symbol.is_undefined());
@@ -41,6 +51,27 @@ impl KnownProgram {
             }
         }
         Ok(known)
+    }
+
+    /// Returns the lookup of source locations by addresses in the file. The debug information is
+    /// read when an address is new.
+    pub(crate) fn frames(&self) -> impl FnMut(u64) -> Vec<NativeFrame> {
+        let mut loader = None;
+        move |address| {
+            let mut known = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(frames) = known.get(&address) {
+                return frames.clone();
+            }
+            let loader = loader.get_or_insert_with(|| Loader::new(&self.file).ok());
+            let frames = loader
+                .as_ref()
+                .map_or_else(Vec::new, |loader| call_stack::frames_at(loader, address));
+            // Garbage on stacks may be any number.
+            if !frames.is_empty() {
+                known.insert(address, frames.clone());
+            }
+            frames
+        }
     }
 
     /// Returns the addresses of the functions with this name, in the file.

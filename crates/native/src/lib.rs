@@ -40,6 +40,7 @@ mod shared_files;
 mod shared_memory;
 mod structs;
 mod tracee;
+mod unwind;
 mod variables;
 mod watch;
 mod watchdog;
@@ -59,10 +60,11 @@ pub use line_coverage::SourceLine;
 pub use machine::{
     Deadline, NativeConfig, NativeEnd, NativeLimit, NativeRun, SentPacket, run, run_watched,
 };
-pub use oracle::Source;
+pub use oracle::{IsAt, Source};
 pub use points::{Script, ScriptPoint};
 pub use priorities::Order;
 pub use revealing::revealing_instructions;
 pub use sandbox::MAX_MEMORY;
 pub use structs::{LayoutError, StructMember, struct_members};
+pub use unwind::{Caller, FrameRegisters, UnwindTables};
 pub use watch::{DetachedProcess, NoWatcher, StoppedRun, Watcher};

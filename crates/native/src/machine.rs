@@ -40,7 +40,7 @@ use crate::known::KnownPrograms;
 use crate::line_coverage::{LineCoverage, SourceLine};
 use crate::memory_account::MemoryAccount;
 use crate::operands::HeldWrite;
-use crate::oracle::{NativeOracle, Source};
+use crate::oracle::{IsAt, NativeOracle, Source};
 use crate::panics::Panics;
 use crate::points::Script;
 use crate::races::Races;
@@ -90,6 +90,10 @@ pub struct NativeConfig {
     pub replaced: Vec<Vec<Replaced>>,
     /// Count the source lines that are executed.
     pub counts_lines: bool,
+    /// Returns whether a call comes from the call site of a planned fault.
+    pub is_at: Option<IsAt>,
+    /// Whether the call stacks of all calls that can fail are kept.
+    pub keeps_callers: bool,
 }
 
 /// A function that returns whether the time of a run is over: this crate has no clock.
@@ -181,6 +185,9 @@ pub struct NativeRun {
     pub is_of_child: bool,
     /// The call stacks at which planned faults of calls and allocations happened, in order.
     pub injected: Vec<NativeStack>,
+    /// The call stacks of choices about failures of calls, by the number of the choice, if they are
+    /// kept.
+    pub asked_from: BTreeMap<usize, NativeStack>,
     /// The source lines that were executed, if they are counted.
     pub lines: BTreeSet<SourceLine>,
     /// Descriptions of injected failures of calls and allocations, in the model's words.
@@ -425,6 +432,7 @@ impl<'c> NativeMachine<'c> {
                 return Ok(Advance::Ended(end));
             }
             self.sync_files()?;
+            self.note_callers(name, None)?;
             let Some(native) = self.threads.get_mut(&name) else {
                 let message = format!("thread {} of the model has no native thread", name.tid);
                 return Err(NativeError::NotReplayable(message));
@@ -432,6 +440,7 @@ impl<'c> NativeMachine<'c> {
             let served = self
                 .host
                 .resume_thread(&mut around!(self), &mut native.tracee);
+            self.note_injected(name, None)?;
             self.sync_files()?;
             if let Some(end) = self.apply_outcome(name, served)? {
                 return Ok(Advance::Ended(end));
@@ -638,7 +647,9 @@ impl<'c> NativeMachine<'c> {
             | call_numbers::MADVISE
             | call_numbers::ARCH_PRCTL => {
                 self.computing = Some(name);
+                self.note_callers(name, None)?;
                 let served = self.memory_call(name, call)?;
+                self.note_injected(name, None)?;
                 return self.apply_outcome(name, served);
             }
             call_numbers::SHMAT if shares_gate(&self.host, &call) => {
@@ -652,6 +663,10 @@ impl<'c> NativeMachine<'c> {
             }
             _ => {}
         }
+        self.note_callers(name, None)?;
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
         let system_call = SystemCall {
             number: Value::concrete(call.number),
             args: call.args.map(Value::concrete),
@@ -667,7 +682,7 @@ impl<'c> NativeMachine<'c> {
         if native.tracee.violation.is_some() {
             return self.report_kernel_write(name);
         }
-        self.note_injected(name)?;
+        self.note_injected(name, None)?;
         self.apply_memory_changes(name)?;
         self.sync_files()?;
         let Some(native) = self.threads.get_mut(&name) else {

@@ -5,13 +5,15 @@ use everett_engine::{
 };
 use everett_expr::{Arena, ArrayId, Assignment, EvalScratch, ExprId, Variable};
 use everett_linux::{Bytes, split_mix};
-use everett_sim::Plan;
+use everett_sim::{Plan, PlannedSite};
 use everett_solver::{Constraints, Model, Solver, SolverConfig, Verdict};
 use everett_vm::{
     Buffer, BugKind, ChoiceSite, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::call_stack::NativeStack;
 use crate::priorities::{Order, Priorities};
 
 /// The source of answers.
@@ -91,9 +93,19 @@ pub struct NativeOracle {
     pub beyond: Option<String>,
     /// Answers for a live peer, instead of the trace.
     pub outside: Option<Arc<dyn Outside>>,
-    /// Whether a planned fault happened since this was set to `false`.
+    /// Whether a planned fault of a call or an allocation happened since this was set to `false`.
     pub has_injected: bool,
+    /// The call stack of the thread that may be asked about, if plans or profiles need it.
+    pub callers: Option<NativeStack>,
+    /// Returns whether a call with a stack comes from a planned call site.
+    pub is_at: Option<IsAt>,
+    /// The call stacks of choices about failures of calls, by the number of the choice, if they are
+    /// kept.
+    pub asked_from: Option<BTreeMap<usize, NativeStack>>,
 }
+
+/// A function that returns whether a call with a stack comes from a call site.
+pub type IsAt = Arc<dyn Fn(&PlannedSite, &NativeStack) -> bool + Send + Sync>;
 
 impl NativeOracle {
     /// Creates an oracle with this source of answers.
@@ -122,7 +134,19 @@ impl NativeOracle {
             beyond: None,
             outside: None,
             has_injected: false,
+            callers: None,
+            is_at: None,
+            asked_from: None,
         }
+    }
+
+    /// Returns whether choices about failures of calls depend on call stacks, or these are kept.
+    pub fn needs_callers(&self) -> bool {
+        let has_sites = match &self.source {
+            Source::Planned(_, _, plan) => plan.has_sites(),
+            _ => false,
+        };
+        has_sites || self.asked_from.is_some()
     }
 
     fn diverge(&mut self, message: String) {
@@ -288,8 +312,13 @@ impl NativeOracle {
         match &mut self.source {
             Source::Random(state) | Source::Begun(_, state) => at_random(state, site, alternatives),
             Source::Planned(_, _, plan) => {
-                let picked = plan.pick(site).min(alternatives.saturating_sub(1));
-                self.has_injected |= picked > 0;
+                let (is_at, callers) = (self.is_at.as_ref(), self.callers.as_ref());
+                let is_from = |from: &PlannedSite| match (is_at, callers) {
+                    (Some(is_at), Some(callers)) => is_at(from, callers),
+                    _ => false,
+                };
+                let picked = plan.pick(site, is_from).min(alternatives.saturating_sub(1));
+                self.has_injected |= picked > 0 && site.is_of_call();
                 picked
             }
             Source::Trace(_) => 0,
@@ -542,6 +571,11 @@ impl Oracle for NativeOracle {
 
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {
         let picked = self.pick_within(site, alternatives);
+        if let (Some(asked), Some(callers)) = (&mut self.asked_from, &self.callers)
+            && site.is_of_call()
+        {
+            asked.insert(self.made.choices.len(), callers.clone());
+        }
         self.made.choices.push(TraceChoice {
             site: site.clone(),
             alternatives,

@@ -29,7 +29,7 @@ pub enum PlannedKind {
 impl PlannedKind {
     /// The alternative of a choice that is this fault; `None` if the
     /// choice is about something else.
-    fn alternative(&self, site: &ChoiceSite) -> Option<u32> {
+    pub fn alternative(&self, site: &ChoiceSite) -> Option<u32> {
         let named = |name: &str| site.faults().position(|fault| fault == name);
         let at = match (self, site) {
             (
@@ -63,6 +63,15 @@ impl PlannedKind {
     }
 }
 
+/// From where a call must come to fail, or to count.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PlannedSite {
+    /// A source line, a function or a frame, which must be on the stack.
+    pub callsite: Option<String>,
+    /// The name of the whole stack.
+    pub stack: Option<String>,
+}
+
 /// A fault to inject into a host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlannedFault {
@@ -72,6 +81,9 @@ pub struct PlannedFault {
     pub first: u64,
     /// The last time.
     pub last: u64,
+    /// Where it happens; calls from elsewhere do not count. Anywhere if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<PlannedSite>,
     /// How often it could have happened so far.
     #[serde(skip)]
     asked: u64,
@@ -84,8 +96,14 @@ impl PlannedFault {
             kind,
             first,
             last,
+            from: None,
             asked: 0,
         }
+    }
+
+    /// The same, of calls from one place.
+    pub fn from(self, from: Option<PlannedSite>) -> PlannedFault {
+        PlannedFault { from, ..self }
     }
 }
 
@@ -94,13 +112,22 @@ impl PlannedFault {
 pub struct Plan(pub Vec<PlannedFault>);
 
 impl Plan {
-    /// The alternative of a choice: 0 unless a fault is due.
-    pub fn pick(&mut self, site: &ChoiceSite) -> u32 {
+    /// Returns whether some fault happens only at calls from one place.
+    pub fn has_sites(&self) -> bool {
+        self.0.iter().any(|fault| fault.from.is_some())
+    }
+
+    /// The alternative of a choice: 0 unless a fault is due. `is_from` says whether the call comes
+    /// from a place.
+    pub fn pick(&mut self, site: &ChoiceSite, is_from: impl Fn(&PlannedSite) -> bool) -> u32 {
         let mut picked = 0;
         for fault in &mut self.0 {
             let Some(alternative) = fault.kind.alternative(site) else {
                 continue;
             };
+            if fault.from.as_ref().is_some_and(|from| !is_from(from)) {
+                continue;
+            }
             fault.asked += 1;
             let is_due = fault.first > 0 && (fault.first..=fault.last).contains(&fault.asked);
             if is_due && picked == 0 {
@@ -110,7 +137,8 @@ impl Plan {
         picked
     }
 
-    /// The alternative of a choice on a path that has made these choices before.
+    /// The alternative of a choice on a path that has made these choices before. Paths know no call
+    /// stacks: faults of calls from one place do not happen there.
     pub fn pick_after<'s>(
         &self,
         before: impl IntoIterator<Item = &'s ChoiceSite>,
@@ -122,9 +150,9 @@ impl Plan {
             return 0;
         }
         for earlier in before {
-            due.pick(earlier);
+            due.pick(earlier, |_| false);
         }
-        due.pick(site)
+        due.pick(site, |_| false)
     }
 }
 
@@ -147,13 +175,32 @@ mod tests {
             PlannedFault::new(read("ENOSPC"), 1, u64::MAX),
             PlannedFault::new(PlannedKind::Allocation, 0, 0),
         ]);
-        let picked: Vec<u32> = (0..4).map(|_| plan.pick(&site("read"))).collect();
+        let picked: Vec<u32> = (0..4)
+            .map(|_| plan.pick(&site("read"), |_| false))
+            .collect();
         assert_eq!(picked, [0, 2, 2, 0]);
-        assert_eq!(plan.pick(&site("write")), 0);
+        assert_eq!(plan.pick(&site("write"), |_| false), 0);
         let mut usual = Plan(vec![PlannedFault::new(read(USUAL), 1, 1)]);
-        assert_eq!(usual.pick(&site("read")), 2);
-        assert_eq!(plan.pick(&ChoiceSite::AllocationFault), 0);
-        assert_eq!(plan.pick(&ChoiceSite::Schedule), 0);
+        assert_eq!(usual.pick(&site("read"), |_| false), 2);
+        assert_eq!(plan.pick(&ChoiceSite::AllocationFault, |_| false), 0);
+        assert_eq!(plan.pick(&ChoiceSite::Schedule, |_| false), 0);
+    }
+
+    #[test]
+    fn only_calls_from_the_place_of_a_fault_count() {
+        let from = PlannedSite {
+            callsite: Some("put".to_owned()),
+            stack: None,
+        };
+        let fault = PlannedFault::new(PlannedKind::Allocation, 2, 2).from(Some(from));
+        let mut plan = Plan(vec![fault]);
+        assert!(plan.has_sites());
+        let asked = ["put", "main", "main", "put", "put"];
+        let picked = asked.map(|at| {
+            let is_from = |from: &PlannedSite| from.callsite.as_deref() == Some(at);
+            plan.pick(&ChoiceSite::AllocationFault, is_from)
+        });
+        assert_eq!(picked, [0, 0, 0, 1, 0]);
     }
 
     #[test]

@@ -123,6 +123,15 @@ impl ChoiceSite {
         }
     }
 
+    /// Returns whether the choice is about a failure of a call or an allocation, which has a call
+    /// stack.
+    pub fn is_of_call(&self) -> bool {
+        matches!(
+            self,
+            ChoiceSite::CallFault { .. } | ChoiceSite::AllocationFault
+        )
+    }
+
     /// Returns the target of a fault as one word: the name of a system call, `malloc`, `packet`,
     /// `host`, `lost` or `world`.
     pub fn fault_target(&self) -> Option<&str> {

@@ -505,3 +505,89 @@ fn lines_of_worlds_are_covered() {
         assert_eq!(second["impact"], 0.0, "{summary}");
     }
 }
+
+#[test]
+fn faults_of_a_world_can_be_bound_to_call_sites_and_stacks() {
+    let folder = place("faults-world-sites");
+    let at = |call: &str| {
+        let mut lines = SERVER.lines().zip(1..);
+        let line = lines.find(|(line, _)| line.contains(call));
+        format!("server.c:{}", line.expect("a line of the server").1)
+    };
+    let profile = |by: &str| {
+        let file = format!("{by}.space");
+        let run = [
+            "faults",
+            "profile",
+            "--by",
+            by,
+            "--out",
+            &file,
+            "--",
+            "world.toml",
+        ];
+        expect(everett(&folder).args(run), 0);
+        fs::read_to_string(folder.join(file)).expect("a space")
+    };
+    let space = profile("callsite");
+    for (call, line) in [
+        ("malloc", "malloc("),
+        ("write", "write("),
+        ("close", "close("),
+    ] {
+        let axes = format!("function : {{ {call} }} callsite : {{ \"{}\" }}", at(line));
+        assert!(space.contains(&axes), "{axes} is not in {space}");
+    }
+    let stacks = profile("stack");
+    let of_open = stacks.lines().find_map(|line| {
+        let rest = line.strip_prefix("# stack ")?;
+        rest.split_once(": open from ").map(|(stack, _)| stack)
+    });
+    let stack = of_open.expect("a stack");
+    let search_file = format!(
+        "space = \"\"\"\nfunction : {{ open }} callsite : {{ put, main, \"{}\", \"{}\" }} errno : {{ EMFILE }} \
+         number : {{ 2 }} ;\nfunction : {{ open }} stack : {{ \"{stack}\", \"0123456789abcdef\" }} errno : {{ EMFILE }} \
+         number : {{ 2 }} ;\nfunction : {{ malloc, close }} callsite : {{ put }} number : {{ 1 }} ;\n\
+         host : {{ server }} fault : {{ lost }} number : {{ 1 }} and function : {{ close }} callsite : {{ put }} \
+         number : {{ 1 }} ;\n\"\"\"\ninjector = \"model\"\nscenario = \"world.toml\"\n",
+        at("open("),
+        at("write(")
+    );
+    fs::write(folder.join("search.toml"), search_file).expect("written");
+    let all = search(
+        &folder,
+        "sites",
+        &["--search", "exhaustive", "--explore", "1"],
+    );
+    assert_eq!(all["scenarios_run"], 9, "{all}");
+    for (site, happens) in [
+        ("callsite put".to_owned(), true),
+        ("callsite main".to_owned(), true),
+        (format!("callsite {}", at("open(")), true),
+        (format!("callsite {}", at("write(")), false),
+        (format!("stack {stack}"), true),
+        ("stack 0123456789abcdef".to_owned(), false),
+    ] {
+        let one = format!("function open {site} errno EMFILE number 2");
+        let one = outcome(&all, &one);
+        assert_eq!(one["injected"], happens, "{one}");
+        assert_eq!(one["outcome"] == "crashed", happens, "{one}");
+    }
+    // The frame that calls a function without frame pointer is on the stack, too.
+    for call in ["malloc", "close"] {
+        let one = format!("function {call} callsite put number 1");
+        let one = outcome(&all, &one);
+        let frame = one["stack"][1].to_string();
+        assert!(
+            frame.contains("in put at") && frame.contains("server.c:"),
+            "{one}"
+        );
+    }
+    // An exploration has the same fault.
+    let explored = &all["explored"][0];
+    assert_eq!(explored["complete"], true, "{explored}");
+    assert_eq!(
+        explored["findings"][0]["kind"], "null-pointer",
+        "{explored}"
+    );
+}

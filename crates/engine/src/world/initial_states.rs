@@ -47,7 +47,7 @@ impl Explorer<'_> {
         let sites = self.first_choices(0).into_iter().map(|choice| choice.site);
         let number = sites
             .zip(0..)
-            .map(|(site, bit)| u64::from(plan.pick(&site)) << bit);
+            .map(|(site, bit)| u64::from(plan.pick(&site, |_| false)) << bit);
         let number = number.sum();
         self.begin_world(number, None);
         let others = weight_of_rest(self.world_fault_count(), 1);

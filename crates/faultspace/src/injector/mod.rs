@@ -97,6 +97,9 @@ pub struct WorldFault {
     pub first: u64,
     /// The last occurrence.
     pub last: u64,
+    /// From where the call comes; calls from elsewhere neither fail nor count.
+    #[serde(default)]
+    pub site: Option<Site>,
 }
 
 /// The injection that a manager performs.

@@ -2,7 +2,7 @@
 
 use everett::USUAL;
 
-use super::{Injection, Injector, Means, WorldFault, errno, function, numbers};
+use super::{Injection, Injector, Means, Site, WorldFault, errno, function, numbers};
 use crate::space::{Fault, Scenario};
 
 /// The injector.
@@ -23,6 +23,8 @@ const ATTRIBUTES: &[&str] = &[
     "callNumber",
     "number",
     "persistent",
+    "callsite",
+    "stack",
 ];
 
 impl Injector for Model {
@@ -61,6 +63,7 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
             fault: name.to_string(),
             first,
             last,
+            site: None,
         });
     }
     let function = function(fault).map_err(|_| {
@@ -78,6 +81,7 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
             fault: "ENOMEM".to_owned(),
             first,
             last,
+            site: Site::of(fault),
         });
     }
     let row = everett_linux::rows().find(|row| row.name == function && row.number < 1024);
@@ -106,6 +110,7 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
         fault: failure,
         first,
         last,
+        site: Site::of(fault),
     })
 }
 
@@ -114,6 +119,9 @@ const ALTERNATIVES: &[&[&str]] = &[
     &["fault", "function", "call", "syscall"],
     &["fault", "errno", "failure"],
     &["number", "callNumber", "packet"],
+    // Only calls have a stack.
+    &["fault", "callsite"],
+    &["fault", "stack"],
 ];
 
 /// Rejects a fault with two attributes of a group, because one of them would be ignored.
@@ -155,6 +163,12 @@ mod tests {
         assert_eq!(fault.call.as_deref(), Some("malloc"));
         assert_eq!(fault.last, u64::MAX);
         assert_eq!(plan("function write failure short").unwrap().fault, "short");
+        for call in ["write", "malloc"] {
+            let fault = plan(&format!("function {call} callsite \"a.c:3\" stack 0a1b")).unwrap();
+            let site = fault.site.unwrap();
+            assert_eq!(site.callsite.as_deref(), Some("a.c:3"));
+            assert_eq!(site.stack.as_deref(), Some("0a1b"));
+        }
     }
 
     #[test]
@@ -171,6 +185,8 @@ mod tests {
             ("function read failure spurious", "not with spurious"),
             ("function malloc errno EIO", "not with EIO"),
             ("function read fault lost", "fault or function"),
+            ("fault lost callsite main", "fault or callsite"),
+            ("function read arguments 3", "no attribute arguments"),
             ("fault lost errno EIO", "fault or errno"),
             ("function read errno EIO failure short", "errno or failure"),
             (

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Call, NativeConfig, NativeEnd, NativeError, NativeMachine};
 use crate::allocations::{Allocator, AllocatorCall, Request};
 use crate::arithmetic::Arithmetic;
-use crate::call_stack::{self, SEARCHED, SEARCHED_AT_PANIC};
+use crate::call_stack::{NativeStack, SEARCHED, SEARCHED_AT_PANIC, ThreadStack};
 use crate::events::EventKind;
 use crate::jumps::Jumps;
 use crate::known::KnownProgram;
@@ -232,6 +232,10 @@ impl NativeMachine<'_> {
         let Some(stop) = allocator.stopped_at(&registers) else {
             return Ok(AtAllocator::Not);
         };
+        self.note_callers(name, Some(stop.address()))?;
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(AtAllocator::Not);
+        };
         if stop.is_end() {
             leaks::clear_dead_stack(&mut native.tracee, &registers);
         } else if native.allocator_call.is_none() {
@@ -255,7 +259,7 @@ impl NativeMachine<'_> {
             }
             native.allocator_call = Some(stop.enter(&mut native.tracee, &registers, request));
         }
-        self.note_injected(name)?;
+        self.note_injected(name, Some(stop.address()))?;
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(AtAllocator::Not);
         };
@@ -451,15 +455,30 @@ impl NativeMachine<'_> {
         self.record_stack_of(name, behind, SEARCHED)
     }
 
-    /// Records the call stack of a planned fault, if one has happened.
-    pub(super) fn note_injected(&mut self, name: TaskName) -> Result<(), NativeError> {
-        if !std::mem::take(&mut self.oracle.has_injected) {
-            return Ok(());
+    /// Records the call stack of a planned fault, if one has happened. `at` is where the thread is
+    /// stopped, if that is at a breakpoint.
+    pub(super) fn note_injected(
+        &mut self,
+        name: TaskName,
+        at: Option<u64>,
+    ) -> Result<(), NativeError> {
+        if std::mem::take(&mut self.oracle.has_injected) {
+            let stack = self.stack_of(name, (at, None), SEARCHED)?;
+            self.injected.push(stack);
         }
-        let ended = std::mem::take(&mut self.stack);
-        self.record_stack_of(name, None, SEARCHED)?;
-        let stack = std::mem::replace(&mut self.stack, ended);
-        self.injected.push(stack);
+        Ok(())
+    }
+
+    /// Tells the oracle the call stack of a thread whose calls may fail, if that matters. `at` is
+    /// where the thread is stopped, if that is at a breakpoint.
+    pub(super) fn note_callers(
+        &mut self,
+        name: TaskName,
+        at: Option<u64>,
+    ) -> Result<(), NativeError> {
+        if self.oracle.needs_callers() {
+            self.oracle.callers = Some(self.stack_of(name, (at, None), 0)?);
+        }
         Ok(())
     }
 
@@ -469,24 +488,36 @@ impl NativeMachine<'_> {
         behind: Option<u64>,
         searched: u64,
     ) -> Result<(), NativeError> {
-        let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(());
+        self.stack = self.stack_of(name, (None, behind), searched)?;
+        Ok(())
+    }
+
+    /// Returns the call stack of a thread. `at` is where it is stopped, if that is at a breakpoint;
+    /// `behind` is the return address of the instruction to blame, if that is another one.
+    fn stack_of(
+        &mut self,
+        name: TaskName,
+        (at, behind): (Option<u64>, Option<u64>),
+        searched: u64,
+    ) -> Result<NativeStack, NativeError> {
+        let Some(native) = self.threads.get(&name) else {
+            return Ok(NativeStack::default());
         };
         let image = usize::from(native.image.0);
         let Some(known) = self.config.known_program(image) else {
-            return Ok(());
+            return Ok(NativeStack::default());
         };
-        let bias = known.allocator.bias_of(&native.tracee)?;
-        let registers = native.tracee.registers()?;
-        let addresses = call_stack::addresses(
-            &mut native.tracee,
-            &registers,
-            behind,
-            native.allocator_call,
-            searched,
-        );
-        self.stack = addresses.symbolise(&self.config.programs[image], bias);
-        Ok(())
+        let mut registers = native.tracee.registers()?;
+        registers.rip = at.unwrap_or(registers.rip);
+        let thread = ThreadStack {
+            tracee: &native.tracee,
+            registers,
+            tables: &known.tables,
+            bias: known.allocator.bias_of(&native.tracee)?,
+            allocator_call: native.allocator_call,
+        };
+        let addresses = thread.addresses(behind, searched);
+        Ok(addresses.symbolise(thread.bias, known.frames()))
     }
 
     /// Supplies bytes for `everett_make_symbolic` and similar calls.

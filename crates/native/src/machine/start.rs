@@ -114,6 +114,10 @@ impl<'c> NativeMachine<'c> {
         if config.asks_about_allocations(oracle.source()) {
             oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
         }
+        oracle.is_at.clone_from(&config.is_at);
+        if config.keeps_callers {
+            oracle.asked_from.get_or_insert_default();
+        }
         if let Some(random) = &config.random_schedule {
             oracle.schedule_by_priorities(random.surveys.unwrap_or(Order::Random));
         }
@@ -280,6 +284,7 @@ impl<'c> NativeMachine<'c> {
             stack: std::mem::take(&mut self.stack),
             is_of_child: crashed.is_some_and(|name| !booted.contains(&name.pid)),
             injected: std::mem::take(&mut self.injected),
+            asked_from: self.oracle.asked_from.take().unwrap_or_default(),
             lines: std::mem::take(&mut self.line_coverage.covered),
             failures: {
                 let failures = self.host.injected_failures().iter();

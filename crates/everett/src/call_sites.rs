@@ -1,0 +1,126 @@
+//! Call sites in worlds of native programs: from where a call comes that may fail. A site is named by
+//! its source line, by a function, by a frame as results show it, or by its whole stack.
+
+use everett_native::{NativeFrame, NativeStack};
+use everett_sim::PlannedSite;
+use std::path::{Path, PathBuf};
+
+/// Tells call sites from the C library below them.
+#[derive(Clone)]
+pub(crate) struct CallSites {
+    /// The folder with the sources of the C library.
+    pub sources: Option<PathBuf>,
+}
+
+impl CallSites {
+    /// Returns the frames of a stack, without those of the C library before the program's own.
+    fn own<'s>(&self, stack: &'s NativeStack) -> Vec<&'s NativeFrame> {
+        let is_library = |frame: &&NativeFrame| {
+            let starts = |folder: &PathBuf| Path::new(&frame.file).starts_with(folder);
+            frame.file.is_empty() || self.sources.as_ref().is_some_and(starts)
+        };
+        let frames = || stack.innermost.iter().chain(&stack.callers);
+        let own: Vec<&NativeFrame> = frames().skip_while(is_library).collect();
+        match own.is_empty() {
+            true => frames().collect(),
+            false => own,
+        }
+    }
+
+    /// Returns the frames as results show them.
+    pub(crate) fn texts(&self, stack: &NativeStack) -> Vec<String> {
+        let own = self.own(stack).into_iter();
+        own.map(NativeFrame::to_string).collect()
+    }
+
+    /// Returns the name of the site of a call: its source line, or what is known of it.
+    pub(crate) fn name(&self, stack: &NativeStack) -> Option<String> {
+        let frame = *self.own(stack).first()?;
+        let file = Path::new(&frame.file).file_name();
+        Some(match file.filter(|_| frame.line != 0) {
+            Some(file) => format!("{}:{}", file.to_string_lossy(), frame.line),
+            None => frame.to_string(),
+        })
+    }
+
+    /// Returns the name of a whole stack.
+    pub(crate) fn identity(&self, stack: &NativeStack) -> String {
+        let digest = everett_engine::digest(self.texts(stack).join("\n").as_bytes());
+        let (_, number) = digest.rsplit_once(':').unwrap_or(("", &digest));
+        number.to_owned()
+    }
+
+    /// Returns whether a call with a stack comes from a site.
+    pub(crate) fn is_at(&self, stack: &NativeStack, from: &PlannedSite) -> bool {
+        let is_on = |site: &String| {
+            self.own(stack)
+                .into_iter()
+                .any(|frame| is_frame(frame, site))
+        };
+        let is_whole = |name: &String| *name == self.identity(stack);
+        from.callsite.as_ref().is_none_or(is_on) && from.stack.as_ref().is_none_or(is_whole)
+    }
+}
+
+/// Returns whether a frame is at `FILE:LINE`, in `FUNCTION`, or has this text.
+fn is_frame(frame: &NativeFrame, site: &str) -> bool {
+    if let Some((file, line)) = site.rsplit_once(':')
+        && let Ok(line) = line.parse::<u32>()
+        && !file.contains(' ')
+    {
+        return frame.line == line && Path::new(&frame.file).ends_with(file);
+    }
+    frame.is_in(site) || frame.to_string() == site
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(function: &str, file: &str, line: u32) -> NativeFrame {
+        NativeFrame {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line,
+        }
+    }
+
+    #[test]
+    fn sites_are_lines_functions_frames_or_whole_stacks() {
+        let sites = CallSites {
+            sources: Some(PathBuf::from("/libc")),
+        };
+        let stack = NativeStack {
+            innermost: vec![frame("write", "/libc/src/write.c", 5)],
+            callers: vec![
+                frame("store::put(char)", "/home/a server/store.cc", 20),
+                frame("main", "/home/a server/main.cc", 7),
+            ],
+            nearby: Vec::new(),
+        };
+        let is_at = |callsite: &str| {
+            let from = PlannedSite {
+                callsite: Some(callsite.to_owned()),
+                stack: None,
+            };
+            sites.is_at(&stack, &from)
+        };
+        assert!(is_at("store.cc:20") && is_at("main.cc:7") && is_at("put") && is_at("main"));
+        assert!(is_at("in store::put(char) at /home/a server/store.cc:20"));
+        assert!(
+            !is_at("store.cc:2") && !is_at("ore.cc:20") && !is_at("write") && !is_at("main.cc:20")
+        );
+        assert_eq!(sites.name(&stack).as_deref(), Some("store.cc:20"));
+        let whole = |of: &NativeStack| PlannedSite {
+            callsite: None,
+            stack: Some(sites.identity(of)),
+        };
+        let mut other = stack.clone();
+        other.callers[1].line = 8;
+        assert!(sites.is_at(&stack, &whole(&stack)) && !sites.is_at(&stack, &whole(&other)));
+        // How the call went through the library does not matter.
+        other.clone_from(&stack);
+        other.innermost.clear();
+        assert!(sites.is_at(&stack, &whole(&other)));
+    }
+}
