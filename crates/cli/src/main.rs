@@ -13,6 +13,7 @@ mod commands;
 mod display;
 mod flags;
 mod klee;
+mod klee_options;
 mod session;
 mod step;
 
@@ -52,7 +53,18 @@ fn main() -> ExitCode {
                 .map_err(Into::into),
         );
     }
-    let parsed = Cli::parse();
+    let words = match klee_options::translate(&words) {
+        None => words,
+        Some(Ok(translated)) => {
+            translated
+                .notices
+                .iter()
+                .for_each(|text| session::notice(text));
+            translated.words
+        }
+        Some(Err(error)) => return report(Err(anyhow::anyhow!(error))),
+    };
+    let parsed = Cli::parse_from(&words);
     let parsed = options_behind_scenario(&parsed, words).unwrap_or(parsed);
     report(parsed.command.run())
 }

@@ -295,8 +295,10 @@ impl<'b> Reader<'b> {
             halvings,
             depth,
             instructions,
-            // Nobody hears of the output of a job.
+            // Nobody hears of the output of a job, and a job has no seeds.
             printed: [0; 2],
+            notes: 0,
+            seeds: Vec::new(),
             merges,
         })
     }
@@ -338,6 +340,8 @@ mod tests {
                 depth: number,
                 instructions: 1 << 40,
                 printed: [0; 2],
+                notes: 0,
+                seeds: Vec::new(),
                 merges: vec![7; number as usize % 2],
             }),
             ..Trace::default()

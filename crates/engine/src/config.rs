@@ -5,12 +5,13 @@ use everett_linux::{Boot, HostConfig};
 use everett_net::StartTime;
 use everett_sim::{Expected, Network, PeerConfig, Plan};
 use everett_solver::{Clock, SolverConfig};
-use everett_vm::{Outside, VmOptions};
+use everett_vm::{BugKind, Outside, VmOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::memory::MemoryAccount;
+use crate::seeds::Seed;
 use crate::trace::Trace;
 
 /// Limits of the search.
@@ -26,6 +27,8 @@ pub struct Limits {
     pub max_forks: Option<u64>,
     /// Number of forks on one path; deeper paths are cut off.
     pub max_depth: Option<u32>,
+    /// Number of instructions of the whole run.
+    pub max_total_instructions: Option<u64>,
     /// Number of instructions on one path; more is a hang.
     pub max_instructions: Option<u64>,
     /// Virtual time at which a world is cut off.
@@ -101,6 +104,12 @@ pub struct ExplorerConfig {
     pub seed: u64,
     /// Limits of the search.
     pub limits: Limits,
+    /// Inputs that a search of a program follows before others.
+    pub seeds: Vec<Seed>,
+    /// Explore only the ways that seeds take.
+    pub only_seeds: bool,
+    /// Stop at the first finding of one of these kinds.
+    pub stop_at: Vec<BugKind>,
     /// Make a trace for every path or world, not only for those that cover something new.
     pub all_tests: bool,
     /// Make no traces of paths that end without a finding.
@@ -109,6 +118,8 @@ pub struct ExplorerConfig {
     pub all_findings: bool,
     /// Findings at different instructions of a line are different ones.
     pub findings_by_instruction: bool,
+    /// Let the searcher pick the next state after every fork, not only after a batch.
+    pub selects_after_forks: bool,
     /// Report heap blocks that are unreachable at exit.
     pub check_leaks: bool,
     /// Keep the output of paths.

@@ -6,12 +6,13 @@ use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
 use everett_sim::Plan;
 use everett_solver::{Model, Solver, Verdict};
 use everett_vm::{
-    CallSite, ChoiceSite, Narrowed, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
+    CallSite, ChoiceSite, Narrowed, Note, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
 };
 use std::sync::Arc;
 
 use crate::input::Input;
 use crate::path::{Answer, Companion, MergePoint, Path};
+use crate::seeds::Seed;
 use crate::trace::{TraceAnswer, TraceChoice, TraceInput, input_of, is_named};
 
 /// Why a state was suspended.
@@ -60,6 +61,12 @@ pub struct PathOracle<'a> {
     merges: bool,
     /// The planned faults of the host, if faults are planned.
     plan: Option<&'a Plan>,
+    /// The seeds of the search.
+    seeds: &'a [Seed],
+    /// Whether somebody hears what programs say to their user.
+    keeps_notes: bool,
+    /// What the current instruction says.
+    notes: Vec<Note>,
 }
 
 impl<'a> PathOracle<'a> {
@@ -74,12 +81,28 @@ impl<'a> PathOracle<'a> {
             outside: None,
             merges: false,
             plan: None,
+            seeds: &[],
+            keeps_notes: false,
+            notes: Vec::new(),
         }
     }
 
     /// Sets whether the search merges paths.
     pub fn with_merging(self, merges: bool) -> Self {
         PathOracle { merges, ..self }
+    }
+
+    /// Sets the seeds of the search.
+    pub fn with_seeds(self, seeds: &'a [Seed]) -> Self {
+        PathOracle { seeds, ..self }
+    }
+
+    /// Sets whether somebody hears what programs say to their user.
+    pub fn with_notes(self, keeps_notes: bool) -> Self {
+        PathOracle {
+            keeps_notes,
+            ..self
+        }
     }
 
     /// Sets what answers for live peers.
@@ -155,6 +178,33 @@ impl<'a> PathOracle<'a> {
         let parted = self.part_unless(agrees);
         *self.scratch = scratch;
         parted
+    }
+
+    /// Checks whether a term can have another value, which `condition` says. If a seed has one, the
+    /// other side gets its values, and the solver is not asked.
+    fn check_other(
+        &mut self,
+        arena: &mut Arena,
+        (term, value): (ExprId, u64),
+        condition: ExprId,
+    ) -> Verdict {
+        if !self.path.seeds.is_empty() {
+            self.path.seeds.give(self.seeds, &self.path.inputs);
+            let other = self.path.seeds.other(arena, (term, value), self.scratch);
+            if let Some(model) = other {
+                return Verdict::Sat(model);
+            }
+        }
+        let (constraints, model) = (&self.path.constraints, &self.path.model);
+        self.solver.check(arena, constraints, model, condition)
+    }
+
+    /// Lets the path go the way of the first seed that it has left.
+    fn follow_seeds(&mut self) {
+        if !self.path.seeds.is_empty() && !self.follows() {
+            self.path.seeds.give(self.seeds, &self.path.inputs);
+            self.path.model = self.path.seeds.model().cloned().unwrap_or_default();
+        }
     }
 
     /// Stops following the trace, and records how the program diverged from it.
@@ -287,9 +337,7 @@ impl Oracle for PathOracle<'_> {
             return Err(Suspend);
         }
         let other = if side { negated } else { condition };
-        let other = self
-            .solver
-            .check(arena, &self.path.constraints, &self.path.model, other);
+        let other = self.check_other(arena, (condition, u64::from(side)), other);
         let other = match other {
             Verdict::Unsat => {
                 self.answer(Answer::Bool(side));
@@ -327,9 +375,7 @@ impl Oracle for PathOracle<'_> {
             return Err(Suspend);
         }
         let different = arena.not(same);
-        let other = self
-            .solver
-            .check(arena, &self.path.constraints, &self.path.model, different);
+        let other = self.check_other(arena, (term, value), different);
         let other = match other {
             Verdict::Unsat => {
                 self.answer(Answer::Value(value));
@@ -411,6 +457,11 @@ impl Oracle for PathOracle<'_> {
         }
         if self.is_open() {
             return Err(Suspend);
+        }
+        if !self.path.seeds.is_empty() && !self.follows() {
+            self.path.seeds.give(self.seeds, &self.path.inputs);
+            self.path.seeds.keep(arena, condition, self.scratch);
+            self.follow_seeds();
         }
         let mut holds = self.eval(arena, condition) != 0;
         self.part_by(arena, condition, u64::from(holds))?;
@@ -518,6 +569,7 @@ impl Oracle for PathOracle<'_> {
             size,
         };
         self.path.inputs.push(input);
+        self.follow_seeds();
         self.answer(Answer::Input(array));
         self.pausing(array)
     }
@@ -558,6 +610,12 @@ impl Oracle for PathOracle<'_> {
     fn prefer(&mut self, _arena: &mut Arena, condition: ExprId) {
         if !self.path.is_loose() && !self.path.preferences.contains(&condition) {
             Arc::make_mut(&mut self.path.preferences).push(condition);
+        }
+    }
+
+    fn note(&mut self, note: Note) {
+        if self.keeps_notes {
+            self.notes.push(note);
         }
     }
 
@@ -609,6 +667,9 @@ impl Oracle for PathOracle<'_> {
     fn commit(&mut self) {
         self.path.tape.clear();
         self.next = 0;
+        for note in self.notes.drain(..) {
+            self.path.note(note);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use everett_expr::{Arena, ArrayId, ExprId};
 use everett_sim::SharedList;
 use everett_solver::{Constraints, Model};
-use everett_vm::ChoiceSite;
+use everett_vm::{ChoiceSite, Note};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::input::Input;
 use crate::names::Names;
 use crate::second::Second;
+use crate::seeds::Seeds;
 use crate::trace::{Pending, Trace, TraceAnswer, TraceChoice, TraceInput};
 use crate::weight::Weight;
 
@@ -196,6 +197,15 @@ pub struct Path {
     /// The number of bytes of standard output and standard error that the listener has heard of;
     /// more than there are while the state is rematerialised.
     pub printed: [u64; 2],
+    /// What the program had to say to its user (`klee_warning`) since the listener has heard of it.
+    pub notes: Vec<Note>,
+    /// The number of notes that the program has made, and of those that the listener has heard of:
+    /// more while the state is rematerialised.
+    pub noted: u64,
+    /// See `noted`.
+    pub notes_heard: u64,
+    /// The seeds that take this way.
+    pub seeds: Seeds,
     /// While the state is rematerialised: the number of answered questions at which it stops.
     pub pause_at: Option<u64>,
     /// The trace that the state follows, until the end of the trace.
@@ -227,6 +237,8 @@ impl Path {
             path.depth = pending.depth;
             path.counted = pending.instructions;
             path.printed = pending.printed;
+            path.notes_heard = pending.notes;
+            path.seeds = Seeds::new(pending.seeds.iter().copied());
         }
         let at_its_end = trace
             .pending
@@ -272,6 +284,8 @@ impl Path {
             self.depth = pending.depth;
             self.counted = pending.instructions;
             self.printed = pending.printed;
+            self.notes_heard = pending.notes;
+            self.seeds = Seeds::new(pending.seeds.iter().copied());
         }
         self.model = model;
         let mut follow = Follow::new(trace);
@@ -332,7 +346,7 @@ impl Path {
     /// trace merges where the trace did.
     pub fn merges_here(&self) -> bool {
         match &self.follow {
-            None => !self.takes_one_side && self.second.is_none(),
+            None => !self.takes_one_side && self.second.is_none() && self.seeds.is_empty(),
             Some(follow) => {
                 let pending = follow.trace.pending.as_ref();
                 pending.is_some_and(|pending| pending.merges.contains(&self.answered))
@@ -380,6 +394,20 @@ impl Path {
         self.answer(Answer::Choice(picked));
     }
 
+    /// Records what the program says to its user.
+    pub fn note(&mut self, note: Note) {
+        self.noted += 1;
+        if self.noted > self.notes_heard {
+            self.notes.push(note);
+        }
+    }
+
+    /// Takes the notes that the listener has not heard of.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        self.notes_heard = self.notes_heard.max(self.noted);
+        std::mem::take(&mut self.notes)
+    }
+
     /// Starts the path with a choice that is made before the host boots.
     pub fn begin_with(&mut self, choice: TraceChoice) {
         self.weight = self.weight.half();
@@ -422,6 +450,8 @@ impl Path {
             depth: self.depth,
             instructions: self.counted,
             printed: self.printed,
+            notes: self.notes_heard,
+            seeds: self.seeds.numbers().collect(),
             merges: self.merges.to_vec(),
         };
         Trace {

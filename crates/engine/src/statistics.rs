@@ -161,7 +161,7 @@ pub(crate) const LOST: &str = "lost-state";
 /// Names of limits that say what is missing from the results, so that a resumed search must know
 /// them. Limits on time, memory, paths and forks are not among them, because that search has its
 /// own.
-pub(crate) const KEPT_LIMITS: [&str; 17] = [
+pub(crate) const KEPT_LIMITS: [&str; 18] = [
     "max-depth",
     "max-heap",
     "max-instructions",
@@ -179,6 +179,7 @@ pub(crate) const KEPT_LIMITS: [&str; 17] = [
     "begin",
     LOST,
     "klee_set_forking",
+    "only-seeds",
 ];
 
 /// The name of the limit on events of a host.

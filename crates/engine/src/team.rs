@@ -9,7 +9,7 @@ pub(crate) mod member;
 mod together;
 
 use everett_linux::Setup;
-use everett_vm::Image;
+use everett_vm::{Image, Note};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,6 +71,10 @@ impl Listener for Forwarding {
 
     fn printed(&mut self, output: &[Vec<u8>; 2]) {
         lock(&self.events).push(Event::Printed(output.clone()));
+    }
+
+    fn noted(&mut self, notes: &[Note]) {
+        lock(&self.events).push(Event::Noted(notes.to_vec()));
     }
 
     fn finding(&mut self, finding: &WorldFinding) {
@@ -156,7 +160,11 @@ impl<'a> Explorer<'a> {
             return self.run(stop, listener);
         }
         let covered = self.worker.coverage.segments.clone();
-        let counted = (self.paths_ended(), self.statistics.forks);
+        let counted = [
+            self.paths_ended(),
+            self.statistics.forks,
+            self.statistics.instructions,
+        ];
         let team = Arc::new(Team::new(workers, covered, counted));
         self.member = Some(Member::new(team.clone(), 0, self.first_look()));
         let images: &'a [Image] = self.images();
@@ -370,6 +378,7 @@ impl<'a> Explorer<'a> {
                 match event {
                     Event::Path(end) => listener.path(&end),
                     Event::Printed(output) => listener.printed(&output),
+                    Event::Noted(notes) => listener.noted(&notes),
                     Event::Finding(finding) => listener.finding(&finding),
                     Event::Difference(difference) => listener.difference(&difference),
                     Event::SetUp(setup, trace) => listener.set_up(&setup, &trace),

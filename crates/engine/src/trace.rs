@@ -85,10 +85,20 @@ pub struct Pending {
     /// The number of bytes of standard output and standard error that the listener has heard of.
     #[serde(default, skip_serializing_if = "nothing_printed")]
     pub printed: [u64; 2],
+    /// The number of notes of the program (`klee_warning`) that the listener has heard of.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub notes: u64,
+    /// The numbers of the seeds that take this way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<u32>,
     /// Where paths were merged into the state: for each region, the number of questions that were
     /// answered when the program opened it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merges: Vec<u64>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn nothing_printed(printed: &[u64; 2]) -> bool {

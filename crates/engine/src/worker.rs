@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::finding::{Finding, FindingKey, PathEnding};
 use crate::oracle::{Fork, PathOracle};
 use crate::path::Answer;
+use crate::seeds::Seed;
 use crate::source::{
     SourceFrame, describe, describe_ends, end_of_main, is_out_of_memory, kind_of_abort, principal,
     take_trap_reason,
@@ -51,6 +52,10 @@ pub struct Worker<'a> {
     pub plans: Vec<Plan>,
     /// Whether paths can be merged.
     pub merges: bool,
+    /// The seeds of the search.
+    pub seeds: Vec<Seed>,
+    /// Whether somebody hears what programs say to their user.
+    pub keeps_notes: bool,
 }
 
 /// The other side of a fork.
@@ -79,6 +84,8 @@ impl<'a> Worker<'a> {
             outside: None,
             plans: Vec::new(),
             merges: false,
+            seeds: Vec::new(),
+            keeps_notes: false,
         })
     }
 
@@ -93,10 +100,13 @@ impl<'a> Worker<'a> {
         run_for: RunFor,
     ) -> (HostExit, Option<Fork>) {
         let (solver, scratch) = (&mut self.solver, &mut self.scratch);
-        let merges = self.merges && state.net.is_none();
+        let state_is_alone = state.net.is_none();
+        let merges = self.merges && state_is_alone;
         let number = state.net.as_ref().map_or(0, |net| net.host.index());
         let oracle = PathOracle::new(&mut state.path, solver, scratch);
         let oracle = oracle.with_plan(self.plans.get(number));
+        let oracle = oracle.with_seeds(&self.seeds);
+        let oracle = oracle.with_notes(self.keeps_notes && state_is_alone);
         let mut oracle = oracle.with_merging(merges);
         let mut around = ExecContext {
             images: self.images,
@@ -147,8 +157,10 @@ impl<'a> Worker<'a> {
                     child.path.model = model;
                     child.path.constrain(&mut self.arena, there);
                     child.path.answer(Answer::Bool(!side));
+                    child.path.seeds.keep(&self.arena, there, &mut self.scratch);
                     child
                 });
+                state.path.seeds.keep(&self.arena, here, &mut self.scratch);
                 state.path.constrain(&mut self.arena, here);
                 state.path.answer(Answer::Bool(side));
                 other.map_or_else(Other::Unknown, Other::State)
@@ -163,8 +175,10 @@ impl<'a> Worker<'a> {
                     child.path.model = model;
                     child.path.constrain(&mut self.arena, there);
                     child.path.excluded.push(value);
+                    child.path.seeds.keep(&self.arena, there, &mut self.scratch);
                     child
                 });
+                state.path.seeds.keep(&self.arena, here, &mut self.scratch);
                 state.path.constrain(&mut self.arena, here);
                 state.path.answer(Answer::Value(value));
                 other.map_or_else(Other::Unknown, Other::State)

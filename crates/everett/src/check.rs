@@ -3,6 +3,7 @@
 //! through the table, and `RunSpec::check` checks the specs of callers.
 
 use everett_engine::{MAPPINGS, SEARCHERS};
+use everett_vm::BugKind;
 use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -82,6 +83,12 @@ pub(crate) fn panics(text: &str) -> Checked {
 /// Checks the name of a searcher.
 pub(crate) fn searcher(name: &str) -> Checked {
     known("searcher", name, SEARCHERS.iter().map(|row| row.name))
+}
+
+/// Checks the name of a kind of findings, or `all`.
+pub(crate) fn finding(name: &str) -> Checked {
+    let kinds = BugKind::ALL.iter().map(|kind| kind.name());
+    known("kind of findings", name, kinds.chain(["all"]))
 }
 
 /// Checks the name of a state mapping.

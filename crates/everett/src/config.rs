@@ -5,7 +5,7 @@ use everett_engine::{DEFAULT_SEARCHERS, ExplorerConfig, Limits, WorldHost};
 use everett_linux::HostConfig;
 use everett_native::{KnownPrograms, NativeConfig, libraries};
 use everett_solver::{SmtConfig, SolverConfig};
-use everett_vm::VmOptions;
+use everett_vm::{BugKind, VmOptions};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use crate::error::{Error, Result, bail};
 use crate::input::host_config;
 use crate::layers::Mount;
 use crate::load::program_contents;
+use crate::seeds::read_seeds;
 use crate::session::Session;
 use crate::spec::RunSpec;
 
@@ -58,6 +59,7 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
             check_overflow: spec.check_overflow,
             check_uninitialised: spec.check_uninitialised,
             check_races: spec.check_races,
+            silent_assume: spec.silent_klee_assume,
             report_uncaught: true,
             report_caught_panics: spec.panics != "main",
             // Memory that a single process needs cannot be spilled.
@@ -88,13 +90,18 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
             max_paths: spec.max_paths,
             max_forks: spec.max_forks,
             max_depth: spec.max_depth,
+            max_total_instructions: spec.max_total_instructions,
             max_instructions: spec.max_instructions,
             max_virtual_ns: spec.max_virtual_ns(),
         },
-        all_tests: spec.all_tests || spec.klee_messages,
+        seeds: read_seeds(&spec.seeds)?,
+        only_seeds: spec.only_seeds,
+        stop_at: kinds_named(&spec.stop_at),
+        all_tests: spec.all_tests || (spec.klee_messages && !spec.only_output_states_covering_new),
         no_tests: spec.no_tests,
         all_findings: spec.all_findings,
         findings_by_instruction: spec.klee_messages,
+        selects_after_forks: spec.klee_messages,
         check_leaks: spec.check_leaks,
         keep_output: false,
         tell_output: spec.klee_messages,
@@ -105,6 +112,16 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         outside: None,
         plans: Vec::new(),
     })
+}
+
+/// Returns the kinds of findings with these names, which have been checked.
+fn kinds_named(names: &[String]) -> Vec<BugKind> {
+    let kinds = BugKind::ALL.iter().copied();
+    let is_named = |kind: &BugKind| {
+        let mut names = names.iter();
+        names.any(|name| name == "all" || name == kind.name())
+    };
+    kinds.filter(is_named).collect()
 }
 
 /// Returns the configuration of the engine for a program of this machine.

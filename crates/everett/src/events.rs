@@ -3,6 +3,7 @@
 
 use everett_engine::{Difference, Finding, PathEnd, Trace};
 use everett_report::Outcome;
+use everett_vm::Note;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -30,6 +31,12 @@ pub enum Event<'e> {
     Printed {
         /// Standard output and standard error, since the path was heard of last.
         output: &'e [Vec<u8>; 2],
+    },
+    /// A path of a program has something to say to the user (`klee_warning`), as
+    /// [`Event::Printed`].
+    Noted {
+        /// What it says.
+        notes: &'e [Note],
     },
     /// A path of a program ended.
     PathDone(&'e PathEnd),

@@ -114,6 +114,7 @@ fn lacks_states(dir: &Path) -> bool {
 pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     spec.check()?;
     if spec.is_scenario() {
+        expect_no_program_options(spec)?;
         return crate::world::prepare(spec, session);
     }
     let mut images = spec.load()?;
@@ -140,6 +141,10 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
     }
     let mut config = program_config(spec, session)?;
     if let Some(other) = &spec.against {
+        if !spec.seeds.is_empty() {
+            let message = "cannot be combined with a comparison of two builds";
+            return Err(Error::not_applicable("seeds", message));
+        }
         if boots(&images) {
             let message = "is for single programs; this one boots a world";
             return Err(Error::not_applicable("against", message));
@@ -147,6 +152,25 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
         config.against = Some(difference::add_build(spec, other, &config, &mut images)?);
     }
     Ok((config, images))
+}
+
+/// Refuses options of programs for a scenario.
+fn expect_no_program_options(spec: &RunSpec) -> Result<()> {
+    let of_programs = [
+        (!spec.seeds.is_empty(), "seeds"),
+        (!spec.stop_at.is_empty(), "stop_at"),
+        (
+            spec.max_total_instructions.is_some(),
+            "max_total_instructions",
+        ),
+    ];
+    match of_programs.iter().find(|(is_set, _)| *is_set) {
+        Some((_, field)) => {
+            let message = "is for programs, and this is a scenario";
+            Err(Error::not_applicable(field, message))
+        }
+        None => Ok(()),
+    }
 }
 
 fn search(
@@ -279,6 +303,7 @@ pub(crate) fn close(
     let is_over = stopped == Stopped::Finished || explorer.states() == 0;
     let mut resume_from = None;
     if !is_over {
+        recorder.write_pending_tests(explorer);
         let saved = recorder.write_last_checkpoint(explorer);
         let is_saved = matches!(saved, Ok(true));
         if !is_saved {

@@ -5,8 +5,8 @@
 
 use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};
-use everett_vm::{BugKind, CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC};
-use std::collections::BTreeMap;
+use everett_vm::{BugKind, CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, Note, TEXT};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -23,6 +23,10 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
             Unsupported => ("exec", message),
             _ => ("ptr", "memory error: invalid pointer: make_symbolic"),
         },
+        _ if message.starts_with(TEXT) => (
+            "user",
+            "Invalid string pointer passed to one of the klee_ functions",
+        ),
         _ if message.starts_with(CHECK_MEMORY_ACCESS) => {
             ("ptr", "check_memory_access: memory error")
         }
@@ -190,6 +194,8 @@ fn klee_messages(finding: &Finding) -> String {
 pub struct KleeFindings {
     /// The kind of the first finding with this place and text.
     kinds: BTreeMap<(String, u32), BugKind>,
+    /// The text about the last one.
+    last: String,
 }
 
 impl KleeFindings {
@@ -198,13 +204,43 @@ impl KleeFindings {
         let message = klee_messages(finding);
         let column = principal(&finding.stack).map_or(0, |place| place.column);
         let kind = self.kinds.entry((message.clone(), column));
-        (*kind.or_insert(finding.kind) == finding.kind).then_some(message)
+        if *kind.or_insert(finding.kind) != finding.kind {
+            return None;
+        }
+        let (_, text) = name_of(finding.kind, &finding.message);
+        self.last = error_text(finding, &text);
+        Some(message)
+    }
+
+    /// Returns KLEE's text about a run that the last finding has ended.
+    pub fn exiting(&self) -> String {
+        format!("EXITING ON ERROR:\n{}", self.last)
     }
 }
 
 /// Returns the text that KLEE prints about a warning, and writes to `warnings.txt`.
 pub fn klee_warning(text: &str) -> String {
     format!("KLEE: WARNING: {text}\n")
+}
+
+/// What programs say to the user, as KLEE prints it: some of it once.
+#[derive(Default)]
+pub struct KleeNotes {
+    said: BTreeSet<String>,
+}
+
+impl KleeNotes {
+    /// Returns KLEE's text, unless it is to be shown once and was shown before.
+    pub fn text(&mut self, note: &Note) -> Option<String> {
+        match note {
+            Note::Warning(text) => Some(klee_warning(text)),
+            Note::WarningOnce(text) => {
+                let is_new = self.said.insert(text.clone());
+                is_new.then(|| format!("KLEE: WARNING ONCE: {text}\n"))
+            }
+            Note::Text(text) => Some(format!("{text}\n")),
+        }
+    }
 }
 
 /// Returns whether KLEE would count a path as partially completed, because it ended in an error.
@@ -216,7 +252,11 @@ pub fn klee_is_error(end: &PathEnd) -> bool {
 /// number of paths that ended in errors.
 pub fn klee_done(summary: &Summary, errors: u64, tests: u64) -> String {
     let completed = summary.paths.completed.saturating_sub(errors);
-    let partial = summary.paths.completed + summary.paths.partial - completed;
+    let pending = summary
+        .program
+        .as_ref()
+        .map_or(0, |it| it.states_pending as u64);
+    let partial = summary.paths.completed + summary.paths.partial - completed + pending;
     format!(
         "\nKLEE: done: total instructions = {}\nKLEE: done: completed paths = {}\n\
          KLEE: done: partially completed paths = {}\nKLEE: done: generated tests = {tests}\n",
@@ -273,6 +313,7 @@ pub(crate) struct KleeFiles {
     messages: String,
     reported: KleeFindings,
     warnings: String,
+    notes: KleeNotes,
     /// The error in which the current path ends: suffix and text of its file.
     error: Option<(String, String)>,
 }
@@ -290,6 +331,7 @@ impl KleeFiles {
             messages: read("messages.txt"),
             reported: KleeFindings::default(),
             warnings: read("warnings.txt"),
+            notes: KleeNotes::default(),
             error: None,
         }
     }
@@ -302,6 +344,16 @@ impl KleeFiles {
         self.messages.push_str(&message);
         let (ending, text) = name_of(finding.kind, &finding.message);
         self.error = Some((ending, error_text(finding, &text)));
+    }
+
+    /// Records the warnings among what a program says to the user.
+    pub(crate) fn note(&mut self, notes: &[Note]) {
+        for note in notes {
+            let text = self.notes.text(note);
+            if !matches!(note, Note::Text(_)) {
+                self.warnings.extend(text);
+            }
+        }
     }
 
     /// Returns the files of the test of a path that has ended. As in KLEE, known errors have none.
@@ -317,6 +369,17 @@ impl KleeFiles {
         std::iter::once((format!("{stem}.ktest"), test))
             .chain(error)
             .collect()
+    }
+
+    /// Returns the files of the test of a path that a limit has stopped.
+    pub(crate) fn halted(&mut self, test: Vec<u8>) -> [NamedFile; 2] {
+        self.tests += 1;
+        let stem = format!("test{:06}", self.tests);
+        let why = "Execution halting.\n".to_owned().into_bytes();
+        [
+            (format!("{stem}.ktest"), test),
+            (format!("{stem}.early"), why),
+        ]
     }
 
     /// Returns the files that are written at the end of the run.

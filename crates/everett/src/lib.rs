@@ -60,6 +60,7 @@ mod replaced;
 mod replay;
 mod resolve;
 mod scenario;
+mod seeds;
 mod session;
 mod shrink;
 mod spec;
@@ -93,7 +94,7 @@ pub use job::{
     Job, JobDecision, JobFinding, JobProgress, JobResult, JobTest, Prepared, States, Supervisor,
     root_state, weight_of,
 };
-pub use klee::{KleeFindings, klee_done, klee_is_error, klee_tests, klee_warning};
+pub use klee::{KleeFindings, KleeNotes, klee_done, klee_is_error, klee_tests, klee_warning};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
 pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, native};
@@ -163,7 +164,7 @@ pub use everett_sim::{History, Message, Observation, ObservationLog, SharedList}
 pub use everett_solver::{Clock, SolverError};
 pub use everett_toolchain::ToolchainError;
 pub use everett_trojans::{Negation, SearchOptions};
-pub use everett_vm::{BugKind, CallSite, ChoiceSite, FaultNames, Image, ImageError};
+pub use everett_vm::{BugKind, CallSite, ChoiceSite, FaultNames, Image, ImageError, Note};
 
 /// The engine, for analyses that drive an explorer of their own; see [`prepare`].
 pub use everett_engine as engine;

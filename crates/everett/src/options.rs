@@ -306,6 +306,10 @@ fn named(value: &OsStr) -> Result<String, String> {
     }
 }
 
+fn seed_path(text: &str) -> Result<PathBuf, String> {
+    Ok(PathBuf::from(text))
+}
+
 fn owned(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
@@ -338,6 +342,8 @@ pub const OPTIONS: &[RunOption] = &[
     maybe!("max-depth", max_depth, "N", number)
         .help("Cut off paths with more forks than this.")
         .key("limits", "depth", SMALL),
+    maybe!("max-total-instructions", max_total_instructions, "N", number)
+        .help("Programs only: stop after this many instructions of all paths together."),
     maybe!("max-instructions", max_instructions, "N", number)
         .help("Report paths with more instructions than this as hangs.")
         .key("limits", "instructions", NUMBER),
@@ -355,6 +361,18 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Seed of all random choices.")
         .default("0")
         .key("search", "seed", NUMBER),
+    values!("seeds", seeds, Takes::Values("PATH"), seed_path)
+        .checked(|spec| all(&spec.seeds, check::path))
+        .help(
+            "Programs only: follow the inputs of this test in KLEE's format (.ktest), or of all in this folder, before \
+             everything else. Inputs are matched by name.",
+        ),
+    switch!("only-seeds", only_seeds)
+        .requires("seeds")
+        .help("Explore only the paths that seeds take."),
+    values!("stop-at", stop_at, Takes::List("KINDS"), owned)
+        .checked(|spec| all(&spec.stop_at, check::finding))
+        .help("Programs only: stop at the first finding of one of these kinds, or of `all`."),
     values!("search", search, Takes::List("NAMES"), owned)
         .checked(|spec| all(&spec.search, check::searcher))
         .help(
@@ -385,6 +403,11 @@ pub const OPTIONS: &[RunOption] = &[
             "Programs only: print KLEE's messages, and write its files beside Everett's: a test for every path \
              (test000001.ktest), errors (test000001.ptr.err), info, run.stats, messages.txt, warnings.txt.",
         ),
+    switch!("only-output-states-covering-new", only_output_states_covering_new)
+        .requires("klee-messages")
+        .help("Write KLEE's tests only for paths that cover something new."),
+    switch!("silent-klee-assume", silent_klee_assume)
+        .help("Let a `klee_assume` that no input of a path fulfils end the path silently; it is no finding."),
     switch!("save-fs", save_fs)
         .help("Write the files that a path created or changed beside its test or finding."),
     switch!("no-confirm", no_confirm)

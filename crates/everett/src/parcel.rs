@@ -170,6 +170,12 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
     let refused = [
         (spec.against.is_some(), "against"),
         (spec.world.is_some(), "world"),
+        (!spec.seeds.is_empty(), "seeds"),
+        (!spec.stop_at.is_empty(), "stop_at"),
+        (
+            spec.max_total_instructions.is_some(),
+            "max_total_instructions",
+        ),
         (spec.klee_messages, "klee_messages"),
         (spec.deterministic, "deterministic"),
         (spec.dtest && !spec.is_scenario(), "dtest"),

@@ -10,7 +10,7 @@ use everett_linux::Setup;
 use everett_native::Deadline;
 use everett_report::{Folder, NamedFile, Writer};
 use everett_toolchain::BuildLimits;
-use everett_vm::Image;
+use everett_vm::{Image, Note};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -232,6 +232,19 @@ impl<'o> Recorder<'o> {
         let save = |path: &Path| explorer.save(path, true, &go_on);
         let written = checkpoints.write(save, results, || self.session.now(), true);
         written.map(|_| ())
+    }
+
+    /// Writes KLEE's tests of the states that a limit has left.
+    pub(crate) fn write_pending_tests(&mut self, explorer: &Explorer<'_>) {
+        let (Some(klee), false) = (&mut self.klee, self.spec.no_tests) else {
+            return;
+        };
+        let (writer, command) = (&mut self.writer, &self.format.command);
+        explorer.for_each_pending(&mut |trace| {
+            for (name, bytes) in klee.halted(ktest(command, &trace)) {
+                writer.write(name, bytes);
+            }
+        });
     }
 
     /// Writes the checkpoint of a search that has stopped, as far as the time limit allows. Returns
@@ -628,6 +641,13 @@ fn confirm(
 impl Listener for Recorder<'_> {
     fn printed(&mut self, output: &[Vec<u8>; 2]) {
         self.observer.event(&Event::Printed { output });
+    }
+
+    fn noted(&mut self, notes: &[Note]) {
+        self.observer.event(&Event::Noted { notes });
+        if let Some(klee) = &mut self.klee {
+            klee.note(notes);
+        }
     }
 
     fn path(&mut self, end: &PathEnd) {

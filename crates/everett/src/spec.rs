@@ -42,6 +42,8 @@ pub struct RunSpec {
     pub max_forks: Option<u64>,
     /// Maximum number of forks on a path; paths with more are cut off.
     pub max_depth: Option<u32>,
+    /// Number of instructions of all paths after which the run stops.
+    pub max_total_instructions: Option<u64>,
     /// Maximum number of instructions on a path; paths with more are reported as hangs.
     pub max_instructions: Option<u64>,
     /// Maximum number of messages and timers of a scenario's host; hosts with more are reported as
@@ -53,6 +55,12 @@ pub struct RunSpec {
     pub max_symbolic_size: Option<u64>,
     /// The seed of all random choices.
     pub seed: Option<u64>,
+    /// Tests in KLEE's format, or folders of such tests, whose inputs are followed first.
+    pub seeds: Vec<PathBuf>,
+    /// Whether only the ways of the seeds are explored.
+    pub only_seeds: bool,
+    /// Kinds of findings at the first of which the run stops; `all` for every kind.
+    pub stop_at: Vec<String>,
     /// Searchers that take turns; empty for the default ones.
     pub search: Vec<String>,
     /// Number of instructions before another state is selected.
@@ -68,6 +76,10 @@ pub struct RunSpec {
     /// Whether KLEE's files are written, too, with its texts and suffixes, and a test for every
     /// path.
     pub klee_messages: bool,
+    /// Whether KLEE's tests are written only for paths that cover something new.
+    pub only_output_states_covering_new: bool,
+    /// Whether a `klee_assume` that no input of the path fulfils ends the path without a finding.
+    pub silent_klee_assume: bool,
     /// Whether the files that a path created or modified are written beside its test or finding.
     pub save_fs: bool,
     /// Whether findings are not confirmed natively.
@@ -184,6 +196,7 @@ impl RunSpec {
             version: Some(VERSION),
             world: spec.world.as_deref().map(|world| spec.file(world)),
             against: spec.against.as_deref().map(|other| spec.file(other)),
+            seeds: spec.seeds.iter().map(|seed| spec.file(seed)).collect(),
             // A permission must be given anew with each command.
             allow_live: false,
             recorded_in: Some(dir.to_owned()),

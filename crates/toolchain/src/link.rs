@@ -415,6 +415,9 @@ fn parse(args: &[OsString]) -> Result<Link, ToolchainError> {
                 link.output = rest.next().map(PathBuf::from).unwrap_or_default();
             }
             b"-shared" | b"--shared" | b"-Bshareable" => return Err(shared_library()),
+            b"-wrap" | b"--wrap" => {
+                return Err(wrapped(rest.next().map_or(b"", |name| name.as_bytes())));
+            }
             // These consume the next argument.
             b"-plugin" | b"-dynamic-linker" | b"--dynamic-linker" => drop(rest.next()),
             // The next argument is a value, not a flag.
@@ -428,6 +431,9 @@ fn parse(args: &[OsString]) -> Result<Link, ToolchainError> {
                 link.kept.push(arg.clone());
             }
             bytes => {
+                if let Some(name) = bytes.strip_prefix(b"--wrap=") {
+                    return Err(wrapped(name));
+                }
                 if let Some(level) = bytes.strip_prefix(b"-plugin-opt=O") {
                     link.optimised = level != b"0";
                 } else if let Some(path) = output_in(bytes) {
@@ -439,6 +445,16 @@ fn parse(args: &[OsString]) -> Result<Link, ToolchainError> {
         }
     }
     Ok(link)
+}
+
+/// Returns the error for a replaced symbol: the linker replaces it after the bitcode is merged, so
+/// the native program would call other functions than the bitcode.
+fn wrapped(symbol: &[u8]) -> ToolchainError {
+    let symbol = String::from_utf8_lossy(symbol);
+    ToolchainError::Unsupported(format!(
+        "the linker's --wrap={symbol} replaces calls only in the native program, not in its bitcode\n\
+         replace them in the source instead, such as with -D{symbol}=__wrap_{symbol} where they are"
+    ))
 }
 
 /// Returns the output if one argument contains it: `-oFILE` or `--output=FILE`.
@@ -504,6 +520,15 @@ mod tests {
             ["-u", "-E", "-z", "-pie"]
         );
         assert!(parse(&["-shared".into()]).is_err());
+    }
+
+    #[test]
+    fn symbols_are_not_replaced_in_the_native_program_alone() {
+        for args in [&["--wrap=f", "x.o"][..], &["-wrap", "f"], &["--wrap", "f"]] {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let message = parse(&args).expect_err("it is refused").to_string();
+            assert!(message.contains("__wrap_f"), "{message}");
+        }
     }
 
     #[test]

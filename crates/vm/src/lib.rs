@@ -41,7 +41,7 @@ mod writes;
 pub use access::AccessTarget;
 pub use bug::{Bug, BugKind, BuildCheck, FaultCode, NativeFault, NativeSign, bytes};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
-pub use external::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, is_within, processor};
+pub use external::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, TEXT, is_within, processor};
 pub use image::{Image, ImageError, Replaced};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{
@@ -49,7 +49,7 @@ pub use memory::{
     MappingTraits, Memory, Merge, Object, ObjectKind, PAGE, Pages, Placement, Protection,
     WrittenPages, made_bytes,
 };
-pub use oracle::{ConcreteOracle, Narrowed, Oracle, Suspend};
+pub use oracle::{ConcreteOracle, Narrowed, Note, Oracle, Suspend};
 pub use outside::{Outside, OutsideAnswer, OutsideQuestion};
 pub use stacks::{CallSite, ImageId, StackId, StackTable};
 pub use thread::{FloatEnvironment, Frame, OnReturn, Thread, Variadic, VariadicArgument};

@@ -25,6 +25,17 @@ pub enum Narrowed {
     Range(u64, u64),
 }
 
+/// What a program has to say to the user of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// A warning.
+    Warning(String),
+    /// A warning that is shown once.
+    WarningOnce(String),
+    /// Any other text.
+    Text(String),
+}
+
 /// Answers questions whose answer the state does not determine.
 pub trait Oracle {
     /// Sets the program location of the questions that follow.
@@ -66,6 +77,9 @@ pub trait Oracle {
 
     /// Adds a soft constraint: prefer inputs for which the condition holds.
     fn prefer(&mut self, arena: &mut Arena, condition: ExprId);
+
+    /// Notes what the program has to say to its user, if the instruction completes.
+    fn note(&mut self, _note: Note) {}
 
     /// Disables or re-enables forks on data. While they are disabled, a question about data has one
     /// answer, and the others are not explored.

@@ -14,7 +14,7 @@ use crate::external::{resolve, resolve_assembly};
 use crate::image::Image;
 use crate::integer::Wide;
 use crate::memory::{Memory, ObjectKind};
-use crate::oracle::{Oracle, Suspend};
+use crate::oracle::{Note, Oracle, Suspend};
 use crate::stacks::StackTable;
 use crate::thread::Thread;
 use crate::value::Value;
@@ -34,6 +34,8 @@ pub struct ModelOracle {
     pub inputs: Vec<(String, u32)>,
     /// Soft constraints.
     pub preferred: Vec<ExprId>,
+    /// What the program had to say.
+    pub notes: Vec<Note>,
 }
 
 impl Assignment for ModelOracle {
@@ -75,6 +77,10 @@ impl Oracle for ModelOracle {
 
     fn prefer(&mut self, _: &mut Arena, condition: ExprId) {
         self.preferred.push(condition);
+    }
+
+    fn note(&mut self, note: Note) {
+        self.notes.push(note);
     }
 
     fn commit(&mut self) {}

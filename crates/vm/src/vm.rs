@@ -51,6 +51,8 @@ pub struct VmOptions {
     pub check_uninitialised: bool,
     /// Report data races.
     pub check_races: bool,
+    /// A `klee_assume` that no input fulfils ends the path without a finding.
+    pub silent_assume: bool,
     /// Log the last write to each byte, for reports about one path.
     pub log_writes: bool,
     /// Report uncaught exceptions and panics where they are thrown. Otherwise the program runs to
@@ -75,6 +77,7 @@ impl Default for VmOptions {
             symbolic_memory: false,
             check_uninitialised: false,
             check_races: false,
+            silent_assume: false,
             log_writes: false,
             report_uncaught: false,
             report_caught_panics: false,

@@ -305,3 +305,138 @@ two:
     assert_eq!(errors, expected);
     assert_eq!(endings, ["exec.err", "ptr.err"]);
 }
+
+/// Goes different ways, and says something on the way.
+const SPEAKS: &str = r#"
+#include <klee/klee.h>
+int main(void) {
+  int a = klee_int("a");
+  klee_warning("it begins");
+  klee_warning_once("it is said once");
+  if (a == 123456)
+    klee_print_expr("found", a);
+  else
+    klee_print_expr("number", 7);
+  if (a > 100)
+    return 1;
+  return 0;
+}
+"#;
+
+#[test]
+fn messages_of_programs_are_printed() {
+    let folder = folder("klee-notes");
+    build(&folder, "speaks", SPEAKS, &["-g"]);
+    for workers in ["1", "2"] {
+        let mut run = everett(&folder);
+        run.args(["run", "--klee-messages", "--workers", workers]);
+        let said = text(&expect(run.args(["--out", workers, "./speaks"]), 0));
+        for (line, times) in [
+            ("KLEE: WARNING: main: it begins", 1),
+            ("KLEE: WARNING ONCE: main: it is said once", 1),
+            ("number:7", 1),
+            ("found:", 1),
+        ] {
+            assert_eq!(said.matches(line).count(), times, "{line}: {said}");
+        }
+        let warnings = fs::read_to_string(folder.join(workers).join("warnings.txt"));
+        let warnings = warnings.expect("a text");
+        assert!(warnings.contains("main: it begins"), "{warnings}");
+    }
+}
+
+/// Returns the numbers of tests in KLEE's format in a folder.
+fn tests_in(folder: &Path) -> usize {
+    let files = fs::read_dir(folder).expect("a folder");
+    let names = files.map(|file| file.expect("a file").file_name());
+    names
+        .filter(|name| name.to_string_lossy().ends_with(".ktest"))
+        .count()
+}
+
+#[test]
+fn seeds_are_followed() {
+    let folder = folder("klee-seeds");
+    build(&folder, "speaks", SPEAKS, &["-g"]);
+    let run = |args: &[&str]| {
+        let mut run = everett(&folder);
+        run.args(["run", "--klee-messages"]).args(args);
+        text(&expect(run.arg("./speaks"), 0))
+    };
+    run(&["--out", "all"]);
+    assert_eq!(tests_in(&folder.join("all")), 3);
+    // Each test of the first run takes its own way, and there are no others.
+    run(&["--out", "again", "--seeds", "all", "--only-seeds"]);
+    assert_eq!(tests_in(&folder.join("again")), 3);
+    let summary = summary(&folder.join("again"));
+    assert_eq!(summary["paths"]["completed"], 3);
+    for number in 1..=3 {
+        let seed = format!("all/test{number:06}.ktest");
+        let out = format!("one-{number}");
+        // KLEE's names of the options.
+        run(&["-output-dir", &out, "-replay-ktest-file", &seed]);
+        let of = |file: &str| fs::read(folder.join(file)).expect("a test");
+        let test = of(&format!("{out}/test000001.ktest"));
+        assert_eq!(tests_in(&folder.join(&out)), 1);
+        assert_eq!(test, of(&seed));
+    }
+    // What the seed leaves out is explored all the same.
+    run(&["-output-dir=more", "-seed-file=all/test000001.ktest"]);
+    assert_eq!(tests_in(&folder.join("more")), 3);
+    let same = |name: &str| fs::read(folder.join(name).join("test000001.ktest")).expect("a test");
+    assert_eq!(same("more"), same("all"));
+}
+
+#[test]
+fn what_a_limit_leaves_has_tests() {
+    let folder = folder("klee-halted");
+    build(&folder, "speaks", SPEAKS, &["-g"]);
+    let mut run = everett(&folder);
+    run.args(["run", "--klee-messages", "--output-dir=out"]);
+    let run = run.args(["--max-instructions=1", "--optimize", "./speaks"]);
+    let said = text(&expect(run, 0));
+    for line in [
+        "ignored: --optimize",
+        "KLEE: halting execution, dumping remaining states",
+        "KLEE: done: partially completed paths = 1",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert!(folder.join("out/test000001.early").exists());
+    assert!(folder.join("out/test000001.ktest").exists());
+}
+
+/// Fails in two ways.
+const FAILS: &str = r#"
+#include <assert.h>
+#include <klee/klee.h>
+int main(void) {
+  int a = klee_int("a");
+  klee_assume(a > 10);
+  if (a == 11)
+    klee_assume(a < 10);
+  assert(a != 12);
+  return 0;
+}
+"#;
+
+#[test]
+fn a_run_stops_at_findings() {
+    let folder = folder("klee-stops");
+    build(&folder, "fails", FAILS, &["-g"]);
+    let mut run = everett(&folder);
+    run.args(["run", "--klee-messages", "--workers", "1"]);
+    let run = run.args(["--exit-on-error-type=Assert", "--silent-klee-assume"]);
+    let said = text(&expect(run.arg("./fails"), 1));
+    assert!(!said.contains("provably false"), "{said}");
+    assert!(
+        said.contains("EXITING ON ERROR:\nError: ASSERTION FAIL: a != 12"),
+        "{said}"
+    );
+    let mut run = everett(&folder);
+    let run = run.args(["run", "--out", "all", "--stop-at", "all", "./fails"]);
+    expect(run, 1);
+    let summary = summary(&folder.join("all"));
+    let limits = summary["limits_hit"].as_array().expect("a list");
+    assert!(limits.iter().any(|limit| limit == "stop-at"), "{limits:?}");
+}

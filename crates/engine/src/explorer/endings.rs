@@ -1,5 +1,6 @@
 //! The end of a path: counts it, reports findings, and makes a trace where a test is wanted.
 
+use super::limits::STOP_AT;
 use super::*;
 use everett_expr::Arena;
 use everett_linux::{ChangedFile, Host, PreemptionPoint, Refusal, never_injected};
@@ -282,6 +283,10 @@ impl Explorer<'_> {
         let place = self.worker.place_of(state, bug);
         let key = place.key(bug, self.config.findings_by_instruction);
         let first = self.findings.count(key.clone());
+        if self.config.stop_at.contains(&bug.kind) {
+            self.note_limit(STOP_AT);
+            self.count(Counted::Stops, 1);
+        }
         if !first && !self.config.all_findings {
             return false;
         }
@@ -335,6 +340,10 @@ impl Explorer<'_> {
         let output = self.worker.output_since(state);
         if output.iter().any(|bytes| !bytes.is_empty()) {
             listener.printed(&output);
+        }
+        let notes = state.path.take_notes();
+        if !notes.is_empty() {
+            listener.noted(&notes);
         }
     }
 

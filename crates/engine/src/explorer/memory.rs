@@ -312,6 +312,29 @@ impl Explorer<'_> {
         self.backlog.iter()
     }
 
+    /// Calls a function with the inputs and choices that lead to each unexplored state of a
+    /// program: tests that go on from there. States that cannot be read are left out.
+    pub fn for_each_pending(&self, visit: &mut dyn FnMut(Trace)) {
+        let mut places = Vec::new();
+        for (_, stored) in self.frontier.iter() {
+            match stored {
+                Stored::Live(state) => visit(state.path.trace_under(&state.path.model)),
+                Stored::Spilled(spilled) => places.push(spilled.at),
+                Stored::Running => {}
+            }
+        }
+        let Some(spill) = &self.spill else { return };
+        for bundle in &self.backlog {
+            places.extend(spill.unbundle(bundle).unwrap_or_default());
+        }
+        for trace in places.into_iter().filter_map(|at| spill.get(at).ok()) {
+            visit(Trace {
+                pending: None,
+                ..trace
+            });
+        }
+    }
+
     /// Returns the weight of all that is still to be explored.
     pub fn pending_weight(&self) -> WeightSum {
         if self.is_world() {

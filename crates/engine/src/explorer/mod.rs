@@ -4,6 +4,7 @@
 
 mod closing;
 mod endings;
+mod limits;
 mod memory;
 mod merging;
 mod pairs;
@@ -12,8 +13,8 @@ mod program;
 use everett_linux::{Ending, HostExit, Packet, Setup};
 use everett_net::HostIndex;
 use everett_solver::{SolverConfig, SolverStatistics};
-use everett_vm::{Bug, BugKind, CallSite, Coverage, Image};
-use std::collections::{BTreeMap, VecDeque};
+use everett_vm::{Bug, BugKind, CallSite, Coverage, Image, Note};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +31,7 @@ use crate::path::{Path, Sharing};
 use crate::random::Random;
 use crate::saved::Saved;
 use crate::search::{Searcher, searcher};
+use crate::seeds::Seeds;
 use crate::source::{SolverLine, solver_lines};
 use crate::spill::{Bundle, SpillFile, SpillId};
 use crate::state::State;
@@ -53,6 +55,9 @@ pub trait Listener {
     /// What several paths printed together is told once. Called only with
     /// [`ExplorerConfig::tell_output`].
     fn printed(&mut self, _output: &[Vec<u8>; 2]) {}
+    /// A path has something to say to the user of its program (`klee_warning`). Called as
+    /// [`Listener::printed`] is.
+    fn noted(&mut self, _notes: &[Note]) {}
     /// A finding was made, the first at its location.
     fn finding(&mut self, finding: &WorldFinding);
     /// Two builds behave differently.
@@ -202,6 +207,8 @@ pub struct Explorer<'a> {
     pub(crate) frontier: Frontier,
     pub(crate) searcher: Box<dyn Searcher>,
     pub(crate) random: Random,
+    /// States whose way seeds take, which run first. Some of them may be gone.
+    seeded: BTreeSet<StateId>,
     /// Distances to uncovered code, for the coverage searcher.
     distances: Distances,
     /// Whether coverage has grown since the distances were computed.
@@ -282,6 +289,8 @@ impl<'a> Explorer<'a> {
                 outside: config.outside.clone(),
                 plans: config.plans.clone(),
                 merges: Self::merges_paths(&config, images),
+                seeds: config.seeds.clone(),
+                keeps_notes: config.tell_output,
                 ..Worker::new(images, config.vm.clone(), solver)?
             },
             frontier: match config.world {
@@ -290,6 +299,7 @@ impl<'a> Explorer<'a> {
             },
             searcher: searcher(&config.search)?,
             random: Random::new(config.seed),
+            seeded: BTreeSet::new(),
             distances: Distances::new(images),
             distances_stale: true,
             instructions_at_renewal: 0,
@@ -334,7 +344,13 @@ impl<'a> Explorer<'a> {
         match start {
             Start::Beginning if explorer.is_world() => explorer.begin_worlds(None),
             Start::World(traces) => explorer.begin_worlds(Some(&traces)),
-            Start::Beginning => explorer.add_path(Path::default()),
+            Start::Beginning => {
+                let seeds = Seeds::new(0..explorer.config.seeds.len() as u32);
+                explorer.add_path(Path {
+                    seeds,
+                    ..Path::default()
+                });
+            }
             Start::Nothing => {}
             Start::States(traces) => {
                 let paths = traces.into_iter().map(Arc::new).map(Path::following);
@@ -359,8 +375,12 @@ impl<'a> Explorer<'a> {
 
     /// Adds a state of a program at the start of a path.
     pub(crate) fn add_path(&mut self, path: Path) {
+        let is_seeded = !path.seeds.is_empty();
         let state = Stored::Live(Box::new(State::starting(path)));
         let id = self.frontier.add_root(state, StateInfo::default());
+        if is_seeded {
+            self.seeded.insert(id);
+        }
         self.searcher.added(&self.frontier, id);
     }
 
@@ -425,19 +445,6 @@ impl<'a> Explorer<'a> {
         let limit = self.limit_reached().unwrap_or("max-memory");
         self.note_limit(limit);
         Stopped::Limit(limit)
-    }
-
-    /// Returns the limit that the search has reached, if any.
-    fn limit_reached(&self) -> Option<&'static str> {
-        if self.is_late() {
-            Some("max-time")
-        } else if self.is_at_limit(Counted::Paths) {
-            Some("max-paths")
-        } else if self.out_of_forks() {
-            Some("max-forks")
-        } else {
-            None
-        }
     }
 
     /// Records a limit that was reached.
@@ -576,41 +583,6 @@ impl<'a> Explorer<'a> {
     /// Returns the number of ended paths, with or without findings.
     pub(crate) fn paths_ended(&self) -> u64 {
         self.statistics.paths_completed + self.statistics.paths_partial
-    }
-
-    fn limit_of(&self, counted: Counted) -> Option<u64> {
-        match counted {
-            Counted::Paths => self.config.limits.max_paths,
-            Counted::Forks => self.config.limits.max_forks,
-        }
-    }
-
-    /// Returns whether all workers together have reached a limit.
-    fn is_at_limit(&self, counted: Counted) -> bool {
-        let Some(limit) = self.limit_of(counted) else {
-            return false;
-        };
-        let count = match (&self.member, counted) {
-            (Some(member), _) => member.counter(counted).load(Ordering::Relaxed),
-            (None, Counted::Paths) => self.paths_ended(),
-            (None, Counted::Forks) => self.statistics.forks,
-        };
-        count >= limit
-    }
-
-    /// Counts one more path or fork for all workers. Returns `false` if the limit is reached.
-    fn reserve(&self, counted: Counted) -> bool {
-        match (&self.member, self.limit_of(counted)) {
-            (Some(member), Some(limit)) => {
-                let next = |count: u64| (count < limit).then_some(count + 1);
-                let counter = member.counter(counted);
-                counter
-                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
-                    .is_ok()
-            }
-            (None, Some(_)) => !self.is_at_limit(counted),
-            (_, None) => true,
-        }
     }
 
     /// Returns whether a path has more forks than the limit.

@@ -29,6 +29,13 @@ impl Explorer<'_> {
         /// Fraction of all instructions that may be spent on rematerialising states.
         const PART: u64 = 20;
         const TRIES: u32 = 64;
+        while let Some(&id) = self.seeded.first() {
+            let stored = self.frontier.get(id);
+            if matches!(stored, Some(Stored::Live(state)) if !state.path.seeds.is_empty()) {
+                return Some(id);
+            }
+            self.seeded.remove(&id);
+        }
         let spent = self.statistics.replayed > self.statistics.instructions / PART;
         let has_others = self.frontier.spilled() < self.frontier.len();
         let tries = if spent && has_others { TRIES } else { 1 };
@@ -48,6 +55,7 @@ impl Explorer<'_> {
         let start = state.instructions();
         let forks_before = self.statistics.forks;
         let batch = self.config.batch_instructions;
+        let batch = batch.min(self.instructions_left()).max(1);
         let mut target = self.before_hang(&state, start + batch);
         loop {
             let follows = state.path.follow.is_some();
@@ -113,12 +121,14 @@ impl Explorer<'_> {
                 let bug = state.hang();
                 return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
             }
-            let forked = self.statistics.forks - forks_before >= FORKS_A_BATCH;
+            let forks = self.statistics.forks - forks_before;
+            let forked = forks >= FORKS_A_BATCH || (forks > 0 && self.config.selects_after_forks);
             let is_full = forked || self.has_grown() || self.is_asked_for_states();
             if state.instructions() >= target
                 || is_full
                 || self.out_of_time()
                 || self.out_of_forks()
+                || self.is_at_limit(Counted::Instructions)
             {
                 break;
             }
@@ -135,6 +145,7 @@ impl Explorer<'_> {
         let executed = after - before;
         let new = after.saturating_sub(before.max(state.path.counted));
         self.statistics.instructions += new;
+        self.count(Counted::Instructions, new);
         self.statistics.replayed += executed - new;
         state.path.counted = state.path.counted.max(after);
         state.since_new += executed;
@@ -197,12 +208,17 @@ impl Explorer<'_> {
         self.statistics.forks += 1;
         self.tell_output(state, listener);
         let one_side = self.takes_one_side(state, &fork);
+        let of_data = fork.is_of_data();
         match self.worker.split(state, fork) {
             Other::State(child) if self.is_over_depth(&child) => {
                 self.statistics.unknown.add(child.path.weight);
                 self.count_partial();
             }
             Other::State(child) if one_side => self.statistics.pruned.add(child.path.weight),
+            Other::State(child) if of_data && self.is_without_seeds(&child) => {
+                self.note_limit("only-seeds");
+                self.statistics.pruned.add(child.path.weight);
+            }
             Other::State(child) => {
                 let view = &mut StateView::new(id, &child, &mut self.worker);
                 match listener.forked(view) {
@@ -214,6 +230,11 @@ impl Explorer<'_> {
         }
     }
 
+    /// Returns whether a state is not explored because no seed takes its way.
+    fn is_without_seeds(&self, state: &State) -> bool {
+        self.config.only_seeds && state.path.seeds.is_empty()
+    }
+
     pub(super) fn add_child(&mut self, parent: StateId, child: Box<State>) {
         self.add_state(parent, child, false);
     }
@@ -223,7 +244,11 @@ impl Explorer<'_> {
     pub(super) fn add_state(&mut self, parent: StateId, mut child: Box<State>, covered_new: bool) {
         child.covered_new = covered_new;
         let info = self.info(&child);
+        let is_seeded = !child.path.seeds.is_empty();
         let id = self.frontier.add_child(parent, Stored::Live(child), info);
+        if is_seeded {
+            self.seeded.insert(id);
+        }
         self.searcher.added(&self.frontier, id);
         self.forks_left = self.forks_left.saturating_sub(1);
         self.statistics.states_peak = self.statistics.states_peak.max(self.states() as u64);

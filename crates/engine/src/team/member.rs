@@ -4,6 +4,7 @@
 use everett_linux::{Refusal, Setup};
 use everett_net::FaultIndex;
 use everett_solver::{Clock, SolverStatistics};
+use everett_vm::Note;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,6 +20,7 @@ use crate::world::transfer::{WorldPart, WorldSnapshot};
 pub(crate) enum Event {
     Path(Box<PathEnd>),
     Printed([Vec<u8>; 2]),
+    Noted(Vec<Note>),
     Finding(Box<WorldFinding>),
     Difference(Box<Difference>),
     SetUp(Box<Setup>, Box<Trace>),
@@ -171,6 +173,10 @@ pub(crate) struct Team {
     pub(super) paths: AtomicU64,
     /// The number of forks of all workers, counted before each fork.
     pub(super) forks: AtomicU64,
+    /// The number of instructions of all workers.
+    pub(super) instructions: AtomicU64,
+    /// The number of findings at which the search stops.
+    pub(super) stops: AtomicU64,
     /// Whether workers must check the phase.
     pub(super) attention: AtomicBool,
     /// Whether the team uses too much memory: all workers but the lead leave.
@@ -199,6 +205,10 @@ pub(crate) enum Counted {
     Paths,
     /// Forks.
     Forks,
+    /// Instructions.
+    Instructions,
+    /// Findings at which the search stops.
+    Stops,
 }
 
 /// A worker's view of its team.
@@ -242,7 +252,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Team {
-    pub(super) fn new(workers: usize, covered: Vec<u8>, (paths, forks): (u64, u64)) -> Team {
+    pub(super) fn new(
+        workers: usize,
+        covered: Vec<u8>,
+        [paths, forks, instructions]: [u64; 3],
+    ) -> Team {
         Team {
             shared: Mutex::new(Shared {
                 phase: Phase::Explore,
@@ -270,6 +284,8 @@ impl Team {
             given_replay: AtomicU64::new(0),
             paths: AtomicU64::new(paths),
             forks: AtomicU64::new(forks),
+            instructions: AtomicU64::new(instructions),
+            stops: AtomicU64::new(0),
             attention: AtomicBool::new(false),
             is_narrow: AtomicBool::new(false),
             stop: Arc::default(),
@@ -515,6 +531,8 @@ impl Member {
         match counted {
             Counted::Paths => &self.team.paths,
             Counted::Forks => &self.team.forks,
+            Counted::Instructions => &self.team.instructions,
+            Counted::Stops => &self.team.stops,
         }
     }
 
@@ -573,7 +591,7 @@ mod tests {
     /// Copies of all states of a worker may be larger than the available memory.
     #[test]
     fn the_lead_gets_copies_of_a_paused_worker_in_parts() {
-        let team = Team::new(2, Vec::new(), (0, 0));
+        let team = Team::new(2, Vec::new(), [0; 3]);
         team.set_phase(&mut team.shared(), Phase::Still);
         let part = || Elsewhere {
             jobs: (0..64).map(|_| Job::state(Trace::default())).collect(),
@@ -600,7 +618,7 @@ mod tests {
 
     #[test]
     fn a_worker_stops_giving_copies_when_nobody_wants_them() {
-        let team = Team::new(2, Vec::new(), (0, 0));
+        let team = Team::new(2, Vec::new(), [0; 3]);
         assert!(team.pause().is_none());
         team.set_phase(&mut team.shared(), Phase::Still);
         let pause = team.pause().expect("a checkpoint is being written");

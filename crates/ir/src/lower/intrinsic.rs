@@ -4,7 +4,9 @@
 use super::body::{Body, Ops};
 use super::shape::{Shape, mask};
 use crate::code::{Callee, ExternalId, Inst, IntFlags, IntPredicate, Lane, Operand, ValueType};
-use crate::module::{self, BinaryOp, CastOp, FloatPredicate, Type, TypeId, Value};
+use crate::module::{
+    self, BinaryOp, CastOp, ConstantKind, FloatPredicate, InstructionKind, Type, TypeId, Value,
+};
 
 /// How an intrinsic is lowered; determined once per name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -19,7 +21,10 @@ pub(super) enum Intrinsic {
     First,
     /// The result is zero.
     Zero,
-    /// `llvm.objectsize`: unknown.
+    /// `llvm.is.constant`: whether the argument is a constant in the code, as a compiler decides it
+    /// that does not optimise.
+    IsConstant,
+    /// `llvm.objectsize`: the size of a stack slot, else unknown.
     ObjectSize,
     /// The minimum or maximum of two integers: the first if the comparison holds.
     Choose(IntPredicate),
@@ -149,7 +154,8 @@ impl Intrinsic {
             | "ssa.copy"
             | "arithmetic.fence"
             | "threadlocal.address" => Intrinsic::First,
-            "is.constant" | "invariant.start" => Intrinsic::Zero,
+            "invariant.start" => Intrinsic::Zero,
+            "is.constant" => Intrinsic::IsConstant,
             "objectsize" => Intrinsic::ObjectSize,
             "experimental.cttz.elts" => Intrinsic::FirstLane,
             "smax" => Intrinsic::Choose(IntPredicate::Sgt),
@@ -235,6 +241,43 @@ impl Body<'_, '_> {
         self.emit(Inst::Scope { begins, slot });
     }
 
+    /// Returns whether a value is a constant that does not depend on addresses.
+    fn is_manifest(&self, value: Value) -> bool {
+        let Value::Constant(id) = value else {
+            return false;
+        };
+        match &self.cx.module.constants[id.index()].kind {
+            ConstantKind::Null
+            | ConstantKind::Undef
+            | ConstantKind::Poison
+            | ConstantKind::Integer(_)
+            | ConstantKind::WideInteger(_)
+            | ConstantKind::Float(_)
+            | ConstantKind::WideFloat(_)
+            | ConstantKind::Data(_) => true,
+            ConstantKind::Aggregate(members) => {
+                members.iter().all(|&member| self.is_manifest(member))
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the size of the stack slot that a value points to the start of, if it is constant.
+    fn slot_size(&mut self, pointer: Value) -> Option<u64> {
+        let Value::Instruction(id) = pointer else {
+            return None;
+        };
+        let InstructionKind::Alloca {
+            allocated, count, ..
+        } = self.function.instructions[id.index()].kind
+        else {
+            return None;
+        };
+        let count = self.single(count);
+        let count = self.constant_value(count)?;
+        self.cx.module.types.size_of(allocated).checked_mul(count)
+    }
+
     /// Lowers a call of an LLVM intrinsic.
     pub fn intrinsic(&mut self, id: ExternalId, call: &module::Call, args: &[Value]) -> Ops {
         let kind = self.cx.intrinsics[id.0 as usize];
@@ -262,15 +305,20 @@ impl Body<'_, '_> {
                 let registers = self.shape(result).map_or(0, |shape| shape.registers);
                 self.zeros(registers)
             }
-            (Intrinsic::ObjectSize, _, Some(minimum)) => {
+            (Intrinsic::IsConstant, Some(value), _) => {
+                let is_constant = self.constant(u64::from(self.is_manifest(value)));
+                self.one(is_constant)
+            }
+            (Intrinsic::ObjectSize, Some(object), Some(minimum)) => {
                 let minimum = self.single(minimum);
                 let width = self.lanes_of_type(result).map_or(64, |lane| lane.0.bits());
-                let unknown = match self.constant_value(minimum) {
-                    Some(1) => 0,
-                    _ => mask(width),
+                let size = match (self.slot_size(object), self.constant_value(minimum)) {
+                    (Some(size), _) => size & mask(width),
+                    (None, Some(1)) => 0,
+                    (None, _) => mask(width),
                 };
-                let unknown = self.constant(unknown);
-                self.one(unknown)
+                let size = self.constant(size);
+                self.one(size)
             }
             (Intrinsic::Choose(predicate), Some(a), Some(b)) => {
                 self.lesser_or_greater(id, predicate, a, b, call, result)

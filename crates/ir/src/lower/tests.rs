@@ -2,6 +2,7 @@
 
 mod build;
 mod constants;
+mod intrinsics;
 mod machine;
 mod memory;
 mod rounding;

@@ -5,6 +5,7 @@ use everett_expr::{ArrayId, ExprId};
 
 use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
+use crate::oracle::Note;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, HYPERCALL_BASE, Interrupt, SystemCall, Vm};
 
@@ -66,11 +67,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("klee_set_forking", klee_set_forking),
     replaced("klee_open_merge", klee_open_merge),
     replaced("klee_close_merge", klee_close_merge),
-    // Messages and hints, which do not influence the path.
-    replaced("klee_warning", nothing),
-    replaced("klee_warning_once", nothing),
-    replaced("klee_print_expr", nothing),
-    replaced("klee_print_range", nothing),
+    // Hints, which do not influence the path.
     replaced("klee_stack_trace", nothing),
     replaced("klee_mark_global", nothing),
     replaced("__assert_fail", assert_fail),
@@ -86,19 +83,27 @@ fn own_call<const NUMBER: u32>(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<D
 
 impl Vm<'_> {
     /// Reads a string argument for messages; empty for null.
-    fn text(&mut self, pointer: Value) -> Result<String, Interrupt> {
+    pub(super) fn text(&mut self, pointer: Value) -> Result<String, Interrupt> {
         let address = self.concretize(pointer)?;
         if address == 0 {
             return Ok(String::new());
         }
-        self.check_range(address, 1, false)?;
-        Ok(self.read_string(address, MAX_TEXT))
+        within(TEXT, self.check_range(address, 1, false))?;
+        let text = self.read_string(address, MAX_TEXT);
+        let end = address.wrapping_add(text.len() as u64);
+        if text.len() < MAX_TEXT && self.memory.object_at(end, 1).is_none() {
+            let note = "String not terminated by \\0 passed to one of the klee_ functions";
+            self.note(Note::WarningOnce(note.to_owned()));
+        }
+        Ok(text)
     }
 
     /// Reads the name of an input.
     fn input_name(&mut self, pointer: Value) -> Result<String, Interrupt> {
         let name = self.text(pointer)?;
         Ok(if name.is_empty() {
+            let note = "klee_make_symbolic: renamed empty name to \"unnamed\"";
+            self.note(Note::Warning(note.to_owned()));
             "unnamed".to_owned()
         } else {
             name
@@ -170,6 +175,8 @@ impl Vm<'_> {
     }
 }
 
+/// Begins the messages about a text that a function of the API was given.
+pub const TEXT: &str = "a text for the interface: ";
 /// Begins the messages about what a function of the API was given.
 pub const MAKE_SYMBOLIC: &str = "make_symbolic: ";
 /// The same for `klee_check_memory_access`.
@@ -218,6 +225,9 @@ fn klee_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
         Err(Interrupt::EndPath)
             if vm.arena.is_false(condition) || vm.oracle.is_excluded(vm.arena, condition) =>
         {
+            if vm.options.silent_assume {
+                return Err(Interrupt::EndPath);
+            }
             let message = "invalid klee_assume call (provably false)";
             Err(Bug::new(BugKind::InvalidAssumption, message).into())
         }

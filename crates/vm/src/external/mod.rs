@@ -17,6 +17,7 @@ mod intrinsics;
 mod jumps;
 mod long_double;
 mod math;
+mod notes;
 mod replacement;
 mod resolve;
 mod scan;
@@ -28,7 +29,7 @@ mod through_tests;
 mod variadic;
 mod vectors;
 
-pub use api::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC};
+pub use api::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, TEXT};
 pub use assembly::processor;
 pub use replacement::is_within;
 
@@ -82,6 +83,7 @@ const FAMILIES: &[&[Operation]] = &[
     jumps::OPERATIONS,
     long_double::OPERATIONS,
     math::OPERATIONS,
+    notes::OPERATIONS,
     strings::OPERATIONS,
     subobjects::OPERATIONS,
     variadic::OPERATIONS,
