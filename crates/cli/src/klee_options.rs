@@ -43,6 +43,10 @@ const OPTIONS: &[(&str, Meaning)] = &[
     ("max-solver-time", Value("--solver-time", time)),
     ("max-tests", Value("--max-paths", same)),
     ("max-time", Value("--max-time", time)),
+    (
+        "only-output-states-covering-new",
+        Switch(&["--only-new-tests"]),
+    ),
     ("only-replay-seeds", Switch(&["--only-seeds"])),
     ("only-seed", Switch(&["--only-seeds"])),
     ("output-dir", Value("--out", same)),

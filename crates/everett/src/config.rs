@@ -97,7 +97,7 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         seeds: read_seeds(&spec.seeds)?,
         only_seeds: spec.only_seeds,
         stop_at: kinds_named(&spec.stop_at),
-        all_tests: spec.all_tests || (spec.klee_messages && !spec.only_output_states_covering_new),
+        all_tests: spec.all_tests || (spec.klee_messages && !spec.only_new_tests),
         no_tests: spec.no_tests,
         all_findings: spec.all_findings,
         findings_by_instruction: spec.klee_messages,

@@ -403,9 +403,9 @@ pub const OPTIONS: &[RunOption] = &[
             "Programs only: print KLEE's messages, and write its files beside Everett's: a test for every path \
              (test000001.ktest), errors (test000001.ptr.err), info, run.stats, messages.txt, warnings.txt.",
         ),
-    switch!("only-output-states-covering-new", only_output_states_covering_new)
+    switch!("only-new-tests", only_new_tests)
         .requires("klee-messages")
-        .help("Write KLEE's tests only for paths that cover something new."),
+        .help("With --klee-messages: write tests only for paths that cover something new."),
     switch!("silent-klee-assume", silent_klee_assume)
         .help("Let a `klee_assume` that no input of a path fulfils end the path silently; it is no finding."),
     switch!("save-fs", save_fs)

@@ -77,7 +77,7 @@ pub struct RunSpec {
     /// path.
     pub klee_messages: bool,
     /// Whether KLEE's tests are written only for paths that cover something new.
-    pub only_output_states_covering_new: bool,
+    pub only_new_tests: bool,
     /// Whether a `klee_assume` that no input of the path fulfils ends the path without a finding.
     pub silent_klee_assume: bool,
     /// Whether the files that a path created or modified are written beside its test or finding.

@@ -90,8 +90,12 @@ impl Vm<'_> {
         }
         within(TEXT, self.check_range(address, 1, false))?;
         let text = self.read_string(address, MAX_TEXT);
-        let end = address.wrapping_add(text.len() as u64);
-        if text.len() < MAX_TEXT && self.memory.object_at(end, 1).is_none() {
+        let mut rest = (0..MAX_TEXT as u64).map(|at| address + at);
+        let end = rest.find(|&at| {
+            let is_outside = self.memory.object_at(at, 1).is_none();
+            is_outside || self.byte_at(at).as_concrete() == Some(0)
+        });
+        if end.is_some_and(|end| self.memory.object_at(end, 1).is_none()) {
             let note = "String not terminated by \\0 passed to one of the klee_ functions";
             self.note(Note::WarningOnce(note.to_owned()));
         }
