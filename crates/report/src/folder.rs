@@ -109,7 +109,7 @@ fn reserve(folder: &Path) -> Result<File, WriteError> {
     // A file without a name does not outlive the process.
     fs::remove_file(&path).map_err(failed(&path))?;
     // Zeros are written, because a hole occupies no space.
-    const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
     for _ in 0..RESERVE / ZEROS.len() {
         file.write_all(&ZEROS).map_err(failed(folder))?;
     }
