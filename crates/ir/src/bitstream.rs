@@ -124,21 +124,31 @@ impl<'a> BitReader<'a> {
     /// Reads `width` bits, at most 64.
     #[inline]
     pub fn fixed(&mut self, width: u32) -> Result<u64, ReadError> {
-        if width == 0 {
-            return Ok(0);
+        let (word, bits) = self.window();
+        if width.wrapping_sub(1) < bits {
+            self.position += u64::from(width);
+            return Ok(word & (u64::MAX >> (64 - width)));
         }
+        self.fixed_at_edge(width)
+    }
+
+    /// Returns the next bits of the input, and how many these are: 57 or more, or 0 at its end.
+    #[inline]
+    fn window(&self) -> (u64, u32) {
+        let byte = (self.position >> 3) as usize;
+        let shift = (self.position & 7) as u32;
+        match self.bytes.get(byte..).and_then(|rest| rest.first_chunk()) {
+            Some(&chunk) => (u64::from_le_bytes(chunk) >> shift, 64 - shift),
+            None => (0, 0),
+        }
+    }
+
+    /// Reads nothing, at the end of the input, or a value that spans nine bytes.
+    fn fixed_at_edge(&mut self, width: u32) -> Result<u64, ReadError> {
         if u64::from(width) > self.remaining_bits() {
             return Err(self.error("the file ends in the middle of a record"));
         }
-        let byte = (self.position >> 3) as usize;
-        let shift = (self.position & 7) as u32;
-        let value = match self.bytes.get(byte..byte + 8) {
-            Some(word) if width + shift <= 64 => {
-                let word = u64::from_le_bytes(word.try_into().unwrap_or([0; 8]));
-                (word >> shift) & (u64::MAX >> (64 - width))
-            }
-            _ => self.fixed_slowly(width),
-        };
+        let value = self.fixed_slowly(width);
         self.position += u64::from(width);
         Ok(value)
     }
@@ -161,6 +171,16 @@ impl<'a> BitReader<'a> {
     /// Reads a variable-width number in chunks of `width` bits.
     #[inline]
     pub fn vbr(&mut self, width: u32) -> Result<u64, ReadError> {
+        let (word, bits) = self.window();
+        let high = 1u64 << (width - 1);
+        if width <= bits && word & high == 0 {
+            self.position += u64::from(width);
+            return Ok(word & (high - 1));
+        }
+        self.vbr_of_chunks(width)
+    }
+
+    fn vbr_of_chunks(&mut self, width: u32) -> Result<u64, ReadError> {
         let high = 1u64 << (width - 1);
         let mut value = 0u64;
         let mut shift = 0;
@@ -493,6 +513,33 @@ mod tests {
         let expected = (u128::from_le_bytes(bytes[..16].try_into().unwrap()) >> 3) as u64;
         assert_eq!(reader.fixed(64).unwrap(), expected);
         assert_eq!(reader.position(), 67);
+    }
+
+    #[test]
+    fn numbers_of_all_widths_are_read_at_all_positions() {
+        let bytes: Vec<u8> = (1..=20u8).map(|at| at.wrapping_mul(0x9d)).collect();
+        let bit = |at: u64| u64::from(bytes[(at / 8) as usize] >> (at % 8) & 1);
+        let of_bits = |at: u64, width: u32| {
+            (0..width)
+                .rev()
+                .fold(0, |v, i| v << 1 | bit(at + u64::from(i)))
+        };
+        for width in 0..=64 {
+            for start in 0..=160 - u64::from(width) {
+                let mut reader = BitReader::new(&bytes, 0);
+                reader.position = start;
+                assert_eq!(reader.fixed(width).unwrap(), of_bits(start, width));
+                assert_eq!(reader.position(), start + u64::from(width));
+                reader.position = start;
+                if width >= 2 && of_bits(start, width) >> (width - 1) == 0 {
+                    assert_eq!(reader.vbr(width).unwrap(), of_bits(start, width));
+                    assert_eq!(reader.position(), start + u64::from(width));
+                }
+            }
+            let mut reader = BitReader::new(&bytes, 0);
+            reader.position = 161 - u64::from(width);
+            assert_eq!(reader.fixed(width).is_err(), width > 0);
+        }
     }
 
     #[test]

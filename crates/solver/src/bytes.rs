@@ -29,6 +29,27 @@ impl ByteSet {
         self.0.iter().map(|limb| u64::from(limb.count_ones())).sum()
     }
 
+    /// Returns the value with `rank` smaller ones; 0 if there are not so many values.
+    pub fn nth(self, rank: u64) -> u8 {
+        let mut rank = rank;
+        for (at, &limb) in self.0.iter().enumerate() {
+            let here = u64::from(limb.count_ones());
+            if rank < here {
+                let bit = match limb {
+                    u64::MAX => rank,
+                    _ => u64::from(
+                        (0..rank)
+                            .fold(limb, |left, _| left & (left - 1))
+                            .trailing_zeros(),
+                    ),
+                };
+                return (at as u64 * 64 + bit) as u8;
+            }
+            rank -= here;
+        }
+        0
+    }
+
     /// Returns the values, ascending.
     pub fn iter(self) -> ByteValues {
         ByteValues(self)

@@ -133,12 +133,14 @@ impl Domains {
         }
     }
 
-    /// Stores the values of all bytes in a combination in `values`.
+    /// Stores the values of all bytes in a combination in `values`. For few combinations no lists
+    /// of values are made.
     pub fn decode(&self, combination: u64, values: &mut [u8]) {
         let mut rest = combination;
-        for (value, all) in values.iter_mut().zip(self.values()) {
-            *value = all[(rest % all.len() as u64) as usize];
-            rest /= all.len() as u64;
+        for (value, set) in values.iter_mut().zip(&self.allowed) {
+            let len = set.len();
+            *value = set.nth(rest % len);
+            rest /= len;
         }
     }
 }

@@ -5,6 +5,7 @@ use super::codes::metadata as code;
 use crate::bitstream::{BitReader, ReadError};
 use crate::debug::{CompileUnit, FileId, SubprogramId};
 use crate::module::*;
+use rustc_hash::FxHashMap;
 
 /// One metadata node or string.
 #[derive(Clone, Copy)]
@@ -32,9 +33,9 @@ pub(super) struct Metadata<'a> {
     pub locations: Vec<Option<Option<LocId>>>,
     pub files: Vec<Option<FileId>>,
     /// Ids of distinct locations and strings; never iterated.
-    pub interned_locations: std::collections::HashMap<crate::debug::Location, LocId>,
-    pub interned_files: std::collections::HashMap<crate::debug::SourceFile, FileId>,
-    pub interned_strings: std::collections::HashMap<Box<str>, u32>,
+    pub interned_locations: FxHashMap<crate::debug::Location, LocId>,
+    pub interned_files: FxHashMap<crate::debug::SourceFile, FileId>,
+    pub interned_strings: FxHashMap<Box<str>, u32>,
     /// References to the files of compile units, and whether these units were optimised.
     units: Vec<(u64, bool)>,
     /// Global variables and the nodes that describe them.

@@ -414,3 +414,21 @@ proptest! {
         prop_assert_eq!(among, expected);
     }
 }
+
+#[test]
+fn the_value_of_each_rank_is_found() {
+    let sets: [fn(u8) -> bool; 5] = [
+        |_| true,
+        |value| value % 3 == 1,
+        |value| value >= 190,
+        |value| value == 255,
+        |value| (60..70).contains(&value),
+    ];
+    for is_in in sets {
+        let set: ByteSet = (0..=255).filter(|&value| is_in(value)).collect();
+        for (rank, value) in set.iter().enumerate() {
+            assert_eq!(set.nth(rank as u64), value);
+        }
+        assert_eq!(set.nth(set.len()), 0);
+    }
+}
