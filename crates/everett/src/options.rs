@@ -405,7 +405,7 @@ pub const OPTIONS: &[RunOption] = &[
         ),
     switch!("only-new-tests", only_new_tests)
         .requires("klee-messages")
-        .help("With --klee-messages: write tests only for paths that cover something new."),
+        .help("Write KLEE's tests only for paths that cover something new."),
     switch!("silent-klee-assume", silent_klee_assume)
         .help("Let a `klee_assume` that no input of a path fulfils end the path silently; it is no finding."),
     switch!("save-fs", save_fs)
