@@ -3,9 +3,11 @@
 use everett_vm::ImageId;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::bytes::ByteSource;
+use crate::errno::Errno;
+use crate::files::Files;
 use crate::schedule::Scheduler;
 
 /// The configuration of a host.
@@ -46,6 +48,41 @@ pub struct HostConfig {
     pub variables: Vec<SymbolicVariable>,
     /// What happens when a program declares itself to be a host.
     pub boot: Boot,
+    /// The files that every host has, made at the first boot.
+    pub base: BaseFiles,
+}
+
+/// The files that every host has, shared by all boots of a host: states that are rematerialised
+/// begin with a boot. It says nothing about the host, so all are equal.
+#[derive(Clone, Default)]
+pub struct BaseFiles(Arc<OnceLock<(u64, Files)>>);
+
+impl BaseFiles {
+    /// Returns the files at a time.
+    pub(crate) fn at(&self, now_ns: u64) -> Result<Files, Errno> {
+        if let Some((at, files)) = self.0.get()
+            && *at == now_ns
+        {
+            return Ok(files.clone());
+        }
+        let files = Files::new(now_ns)?;
+        let _ = self.0.set((now_ns, files.clone()));
+        Ok(files)
+    }
+}
+
+impl PartialEq for BaseFiles {
+    fn eq(&self, _: &BaseFiles) -> bool {
+        true
+    }
+}
+
+impl Eq for BaseFiles {}
+
+impl std::fmt::Debug for BaseFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BaseFiles")
+    }
 }
 
 /// A further process that a host boots with.
@@ -84,6 +121,7 @@ impl Default for HostConfig {
             watches: Vec::new(),
             variables: Vec::new(),
             boot: Boot::default(),
+            base: BaseFiles::default(),
         }
     }
 }

@@ -146,7 +146,7 @@ pub fn build_root(
     around: &mut ExecContext<'_>,
 ) -> Result<(Files, InodeId), Interrupt> {
     let (cwd, now_ns) = (&config.cwd, config.start_time_ns);
-    let files = Files::new(now_ns);
+    let files = config.base.at(now_ns);
     let mut files = files.map_err(|errno| refused(b"/", errno))?;
     let made = files.tree.create_directories(ROOT, cwd);
     let cwd = made.map_err(|errno| refused(cwd, errno))?;

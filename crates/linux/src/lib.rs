@@ -87,8 +87,8 @@ mod tests;
 pub use boot::StartValue;
 pub use bytes::{ByteSource, Bytes, Output};
 pub use config::{
-    Argument, Boot, Contents, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig,
-    HostOptions, HostStart, PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin,
+    Argument, BaseFiles, Boot, Contents, FaultFilter, FaultOptions, FileSpec, GuestLimits,
+    HostConfig, HostOptions, HostStart, PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin,
     SymbolicVariable, Watch, never_injected,
 };
 pub use documentation::documentation;
