@@ -1,7 +1,9 @@
 //! The environment of a process in a cluster: the address of the broker, its secrets, and the names
 //! of this build and this machine.
 
+use object::{Object, ReadCache};
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -72,15 +74,26 @@ pub fn broker_url(option: Option<&str>) -> Result<String> {
 }
 
 impl Build {
-    /// Identifies the program of this process, by the version of its package and by its bytes.
+    /// Identifies the program of this process, by the version of its package and by its build ID. A
+    /// program that was linked without one is identified by its bytes.
     pub fn of_this_program(version: &str) -> Result<Build> {
         let program = std::env::current_exe()?;
-        let bytes = std::fs::read(&program).map_err(|error| cannot_read(&program, error))?;
+        let id = build_id(&program).map(Ok);
+        let id = id.unwrap_or_else(|| std::fs::read(&program));
+        let id = id.map_err(|error| cannot_read(&program, error))?;
         Ok(Build {
             version: version.to_owned(),
-            digest: Hash::of(&bytes).to_string()[..16].to_owned(),
+            digest: Hash::of(&id).to_string()[..16].to_owned(),
         })
     }
+}
+
+/// Returns the build ID of a program. Linkers compute it from all that they write, so that workers
+/// need not read and hash some hundred megabytes when they start.
+fn build_id(program: &Path) -> Option<Vec<u8>> {
+    let cache = ReadCache::new(File::open(program).ok()?);
+    let program = object::File::parse(&cache).ok()?;
+    program.build_id().ok()?.map(<[u8]>::to_vec)
 }
 
 impl Submission {
@@ -100,4 +113,24 @@ pub fn worker_name() -> String {
         name => name,
     };
     format!("{name}-{}", std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_have_the_id_of_their_build() {
+        let this = std::env::current_exe().expect("a program");
+        let folder = tempfile::tempdir().expect("a folder");
+        let copy = folder.path().join("copy");
+        std::fs::copy(&this, &copy).expect("copied");
+        assert_eq!(build_id(&this), build_id(&copy));
+        // What is no program has none, nor has what cannot be read.
+        std::fs::write(&copy, "#!/bin/sh\n").expect("written");
+        assert_eq!(build_id(&copy), None);
+        assert_eq!(build_id(folder.path()), None);
+        let build = Build::of_this_program("1").expect("readable");
+        assert_eq!(build.digest.len(), 16);
+    }
 }

@@ -28,10 +28,9 @@ const CHUNK: usize = 512 << 10;
 const MOST_LEASED: i64 = 65_536;
 /// Number of records per request.
 const BATCH: usize = 512;
-/// The time for which the server may be silent while it lists records, and the maximum number of
-/// attempts.
-const SILENCE: Duration = Duration::from_secs(1);
-const MOST_LISTINGS: u32 = 30;
+/// The time for which the server may be silent while it lists records. Nobody waits longer for
+/// records that are replaced all the time.
+const SILENCE: Duration = Duration::from_millis(200);
 /// The time after which an answer that the client library would wait for without end is given up.
 const NO_ANSWER: Duration = Duration::from_secs(5);
 /// The first byte of an object in a single message, and of one in several messages.
@@ -181,14 +180,18 @@ impl NatsBroker {
     }
 
     /// Returns all records whose subjects match, by subject. If a record is replaced meanwhile, the
-    /// server may wait for one that does not exist any more; the list is read again then.
+    /// server may wait for one that does not exist any more; they are read one by one then.
     async fn matching(records: &Stream, filter: String) -> Result<Vec<(String, Vec<u8>)>> {
-        for _ in 0..MOST_LISTINGS {
-            if let Some(found) = Self::try_matching(records, filter.clone()).await? {
-                return Ok(found);
+        if let Some(found) = Self::try_matching(records, filter.clone()).await? {
+            return Ok(found);
+        }
+        let mut found = Vec::new();
+        for subject in Self::subjects(records, filter).await? {
+            if let Some(record) = Self::last(records, &subject).await? {
+                found.push((subject, record));
             }
         }
-        Err(Error::broker("the server does not list its records"))
+        Ok(found)
     }
 
     /// Like [`NatsBroker::matching`], but returns `None` if the server is silent for a while.

@@ -23,8 +23,9 @@ use crate::trace::WorldTrace;
 /// The work that a fork counts as, in instructions: the queries before it take as long.
 const FORK_WORK: u64 = 1000;
 
-/// Maximum number of states that a job rematerialises at its beginning. They are in memory then.
-const MOST_AT_BEGINNING: usize = 1 << 12;
+/// Maximum number of states that a job rematerialises at its beginning. They are in memory then, as
+/// they were on the worker that gave them away.
+const MOST_AT_BEGINNING: usize = 1 << 15;
 /// Maximum number of them that are rematerialised together.
 const MOST_TOGETHER: usize = 256;
 
@@ -208,8 +209,8 @@ impl Prepared {
     }
 
     /// Explores states until none is left, the budget is spent, or the supervisor ends the job.
-    /// States are rematerialised without queries: a few together, many when they are selected. `None` if the supervisor
-    /// rejected the result of a part.
+    /// States are rematerialised without queries: together at the beginning, or, if there are very
+    /// many, when they are selected. `None` if the supervisor rejected the result of a part.
     pub fn explore(&self, job: Job<'_>, session: &Session) -> Result<Option<JobResult>> {
         // A budget is for a whole job, and worlds cannot be divided.
         let can_give = !job.budget.is_limited() && self.config.world.is_none();
