@@ -36,7 +36,7 @@ pub enum Answered {
     Bytes(Vec<u8>),
     /// The reason why no node could do the task.
     Failed(String),
-    /// The client was stopped before there was an answer.
+    /// The client was stopped, or its time was over, before there was an answer.
     Stopped,
 }
 
@@ -91,8 +91,8 @@ impl TaskClient {
         }
     }
 
-    /// Has a task done, and waits for the answer.
-    pub fn run(&self, task: &[u8]) -> Result<Answered> {
+    /// Has a task done, and waits for the answer, no longer than until this time.
+    pub fn run(&self, task: &[u8], until: Option<Instant>) -> Result<Answered> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (hash, object) = object_of(&format!("{} {number}", self.run), task);
         let ticket = Ticket::new(&self.run, &number.to_string(), hash, WeightSum::default());
@@ -108,6 +108,9 @@ impl TaskClient {
             }
             if let Some(recorded) = self.with(|broker| broker.look_up(&key))? {
                 break recorded;
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(Answered::Stopped);
             }
             std::thread::sleep(pause);
             pause = (pause * 3 / 2).min(LONGEST_PAUSE);
@@ -419,7 +422,7 @@ mod tests {
                 for number in 0..20u8 {
                     let client = &client;
                     scope.spawn(move || {
-                        let answered = client.run(&[b'x', number]).unwrap();
+                        let answered = client.run(&[b'x', number], None).unwrap();
                         assert_eq!(answered, Answered::Bytes(vec![b'x', number, b'x', number]));
                     });
                 }
@@ -431,12 +434,21 @@ mod tests {
     }
 
     #[test]
+    fn nobody_waits_for_nodes_beyond_the_end() {
+        let shared = SharedMemory::new(LEASE);
+        let stop = Arc::new(AtomicBool::new(false));
+        let client = client(&shared, &stop);
+        let soon = Instant::now() + FIRST_PAUSE;
+        assert_eq!(client.run(b"x", Some(soon)).unwrap(), Answered::Stopped);
+    }
+
+    #[test]
     fn a_node_that_dies_costs_its_tasks_in_flight() {
         let shared = SharedMemory::new(LEASE);
         let stop = Arc::new(AtomicBool::new(false));
         let client = client(&shared, &stop);
         std::thread::scope(|scope| {
-            let asked = scope.spawn(|| client.run(b"x").unwrap());
+            let asked = scope.spawn(|| client.run(b"x", None).unwrap());
             // A node that takes the task and never comes back.
             let mut dead = shared.connect();
             while dead.lease().unwrap().is_none() {
@@ -455,7 +467,7 @@ mod tests {
         let stop = Arc::new(AtomicBool::new(false));
         let client = client(&shared, &stop);
         std::thread::scope(|scope| {
-            let asked = scope.spawn(|| client.run(b"x").unwrap());
+            let asked = scope.spawn(|| client.run(b"x", None).unwrap());
             for _ in 0..MOST_DEATHS {
                 let spec = spec("dead");
                 let mut node = Node {
@@ -489,11 +501,11 @@ mod tests {
         let nobody = |_: &[u8]| None;
         with_nodes(&shared, &[("a", &nobody)], || {
             std::thread::scope(|scope| {
-                let asked = scope.spawn(|| client.run(b"x").unwrap());
+                let asked = scope.spawn(|| client.run(b"x", None).unwrap());
                 with_nodes(&shared, &[("b", &twice)], || {
                     assert_eq!(asked.join().unwrap(), Answered::Bytes(b"xx".to_vec()));
                 });
-                let asked = scope.spawn(|| client.run(b"y").unwrap());
+                let asked = scope.spawn(|| client.run(b"y", None).unwrap());
                 stop.store(true, Ordering::Relaxed);
                 assert_eq!(asked.join().unwrap(), Answered::Stopped);
             });

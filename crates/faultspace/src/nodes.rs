@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::manager::{Seen, digest};
@@ -13,8 +14,9 @@ use crate::space::Scenario;
 
 /// The way to the nodes of a search. Threads call it at a time, one for each scenario in flight.
 pub trait Nodes: Debug + Send + Sync {
-    /// Has a task done by some node, and returns its answer, or why there is none.
-    fn run(&self, task: &[u8]) -> std::result::Result<Vec<u8>, String>;
+    /// Has a task done by some node, and returns its answer, or why there is none. It waits for a
+    /// node no longer than until this time.
+    fn run(&self, task: &[u8], until: Option<Instant>) -> std::result::Result<Vec<u8>, String>;
 
     /// Returns the number of answers of each node.
     fn counts(&self) -> BTreeMap<String, u64>;
@@ -59,9 +61,10 @@ pub(crate) fn run_on(
     config: &SearchConfig,
     scenario: &Scenario,
     is_faulty: bool,
+    until: Option<Instant>,
 ) -> Result<Seen> {
     let task = task_of(&digest_of(config), &scenario.to_string(), is_faulty);
-    let answer = nodes.run(&task).map_err(Error::Manager)?;
+    let answer = nodes.run(&task, until).map_err(Error::Manager)?;
     let seen: std::result::Result<Seen, String> = serde_json::from_slice(&answer)
         .map_err(|error| Error::Manager(format!("the answer of a node is damaged: {error}")))?;
     seen.map_err(Error::Manager)

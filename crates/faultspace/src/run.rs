@@ -333,6 +333,9 @@ impl<'s> Explorer<'s> {
         progress: &mut dyn FnMut(&Progress<'_>),
     ) -> Result<()> {
         let begun = Instant::now();
+        if let Some(most) = self.config.stop.time {
+            system.end_at(begun + most);
+        }
         let known = self.journal.known.len() as u64;
         // Results of the journal are never dropped.
         let most = self.config.stop.runs.unwrap_or(u64::MAX).max(known);

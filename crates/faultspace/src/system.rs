@@ -12,7 +12,7 @@ use std::process::{Command as Process, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::injector::{self, Injection, InjectorRow, Means};
@@ -49,6 +49,8 @@ pub(crate) struct System {
     worlds: Option<Worlds>,
     /// Other machines that run the tests, instead of managers on this one.
     nodes: Option<Arc<dyn Nodes>>,
+    /// The end of the search, if it has a time.
+    until: OnceLock<Instant>,
     /// The number of runs so far.
     pub runs: AtomicU64,
 }
@@ -93,6 +95,7 @@ impl System {
             without: Mutex::default(),
             worlds,
             nodes: None,
+            until: OnceLock::new(),
             runs: AtomicU64::new(0),
         })
     }
@@ -101,6 +104,11 @@ impl System {
     pub(crate) fn on(mut self, nodes: Option<Arc<dyn Nodes>>) -> System {
         self.nodes = nodes;
         self
+    }
+
+    /// Lets no test wait for another machine beyond the end of the search.
+    pub(crate) fn end_at(&self, end: Instant) {
+        let _ = self.until.set(end);
     }
 
     /// Returns the injection of a scenario; an error if the injector does not understand it.
@@ -158,7 +166,8 @@ impl System {
     pub(crate) fn run(&self, scenario: &Scenario) -> Result<Seen> {
         if let Some(nodes) = &self.nodes {
             self.runs.fetch_add(1, Ordering::Relaxed);
-            return run_on(&**nodes, &self.config, scenario, true);
+            let until = self.until.get().copied();
+            return run_on(&**nodes, &self.config, scenario, true, until);
         }
         let injection = self.plan(scenario)?;
         self.execute(&self.job(scenario, injection))
@@ -196,7 +205,8 @@ impl System {
     pub(crate) fn run_without(&self, scenario: &Scenario) -> Result<Seen> {
         if let Some(nodes) = &self.nodes {
             self.runs.fetch_add(1, Ordering::Relaxed);
-            return run_on(&**nodes, &self.config, scenario, false);
+            let until = self.until.get().copied();
+            return run_on(&**nodes, &self.config, scenario, false, until);
         }
         let injection = self.plan(scenario)?.without_faults();
         self.execute(&self.job_without(&self.without(scenario), injection))

@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::EXIT_CLEAN;
 use crate::commands::cluster::parse_lease;
@@ -56,11 +56,11 @@ impl Drop for BrokerNodes {
 }
 
 impl Nodes for BrokerNodes {
-    fn run(&self, task: &[u8]) -> Result<Vec<u8>, String> {
-        match self.client.run(task) {
+    fn run(&self, task: &[u8], until: Option<Instant>) -> Result<Vec<u8>, String> {
+        match self.client.run(task, until) {
             Ok(Answered::Bytes(answer)) => Ok(answer),
             Ok(Answered::Failed(why)) => Err(why),
-            Ok(Answered::Stopped) => Err("the search was interrupted".to_owned()),
+            Ok(Answered::Stopped) => Err("the search has ended".to_owned()),
             Err(error) => Err(error.to_string()),
         }
     }
