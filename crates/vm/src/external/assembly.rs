@@ -1,6 +1,7 @@
 //! Inline assembly. The vm recognises frequent pieces of the libc by their text; it parses and
 //! interprets all others.
 
+mod arithmetic;
 mod bits;
 mod execute;
 mod flow;

@@ -4,13 +4,10 @@
 use super::execute::{self, takes_repetition};
 use super::machine::{Location, Machine, condition};
 use super::parse::{Instruction, Operand, Template, is_condition};
-use super::step::operand;
+use super::step::{count, operand};
 use super::unknown;
 use crate::value::Value;
 use crate::vm::Interrupt;
-
-/// The most instructions that one execution of a piece may take. Repetitions count, too.
-const MOST_STEPS: u64 = 4_000_000;
 
 /// Executes a template. Returns the number of the target that it leaves by, from 1; 0 if it ends.
 pub fn run(m: &mut Machine<'_, '_, '_>, template: &Template) -> Result<u64, Interrupt> {
@@ -41,15 +38,6 @@ pub fn run(m: &mut Machine<'_, '_, '_>, template: &Template) -> Result<u64, Inte
         execute(m, instruction, suffix)?;
     }
     Ok(0)
-}
-
-/// Counts executed instructions.
-pub fn count(m: &mut Machine<'_, '_, '_>, steps: u64) -> Result<(), Interrupt> {
-    m.steps += steps;
-    if m.steps > MOST_STEPS {
-        return Err(m.args.unsupported("with so many repetitions"));
-    }
-    Ok(())
 }
 
 /// Decides whether a jump is taken; `None` if the instruction is no jump.

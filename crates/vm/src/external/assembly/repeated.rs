@@ -2,11 +2,10 @@
 
 use everett_expr::ExprId;
 
-use super::execute::difference;
-use super::flow::count;
+use super::arithmetic::difference;
 use super::machine::{Location, Machine};
 use super::parse::{Instruction, Repeat};
-use super::step::{Execute, Step};
+use super::step::{Execute, Step, count};
 use crate::value::Value;
 use crate::vm::Interrupt;
 

@@ -14,6 +14,18 @@ pub type Execute =
 /// The result of an instruction.
 pub type Step = Result<(), Interrupt>;
 
+/// The most instructions that one execution of a piece may take. Repetitions count, too.
+const MOST_STEPS: u64 = 4_000_000;
+
+/// Counts executed instructions.
+pub fn count(m: &mut Machine<'_, '_, '_>, steps: u64) -> Result<(), Interrupt> {
+    m.steps += steps;
+    if m.steps > MOST_STEPS {
+        return Err(m.args.unsupported("with so many repetitions"));
+    }
+    Ok(())
+}
+
 /// Returns an operand that must exist.
 pub fn operand<'i>(
     m: &Machine<'_, '_, '_>,

@@ -3,7 +3,7 @@
 
 use everett_expr::{BinaryOp, ExprId};
 
-use super::execute::{product, sum};
+use super::arithmetic::{product, sum};
 use super::machine::{Location, Machine, condition};
 use super::parse::Instruction;
 use super::step::{Execute, Step, both, operand, single};
