@@ -73,9 +73,9 @@ fn content(kind: &PacketKind, received: Option<&Vec<u8>>) -> Option<PacketConten
         PacketKind::Data(sent) => {
             PacketContent::Data(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
         }
-        PacketKind::Datagram(sent) => {
-            PacketContent::Datagram(received.map_or_else(|| sent.bytes().to_vec(), Clone::clone))
-        }
+        PacketKind::Datagram(sent) => PacketContent::Datagram(
+            received.map_or_else(|| sent.bytes.bytes().to_vec(), Clone::clone),
+        ),
         PacketKind::Frame(sent) => {
             let payload = received.map_or(sent.payload.bytes(), Vec::as_slice);
             PacketContent::Frame(sent.encode(payload))

@@ -19,10 +19,12 @@ use crate::kernel::reborrow;
 use crate::layers;
 use crate::objects::socket::Network;
 use crate::outcome::Stream;
-use crate::process::{Execution, ExitState, NewIds, ProcessState, SignalAction, TaskState};
+use crate::process::{
+    Execution, ExitState, INIT, Init, NewIds, ProcessState, SignalAction, TaskState,
+};
 use crate::schedule::Schedule;
 use crate::setup::Setup;
-use crate::signals::SIGNALS;
+use crate::signals::{SA_NOCLDWAIT, SIGCHLD, SIGNALS};
 use crate::slots::Slots;
 
 const AT_NULL: u64 = 0;
@@ -198,6 +200,7 @@ pub(crate) fn prepare(
             objects: Slots::default(),
             network,
             processes,
+            init: Arc::new(init()),
             tasks,
             next_pid,
             has_exits: false,
@@ -205,6 +208,7 @@ pub(crate) fn prepare(
             new_tasks: Vec::new(),
             schedule: Schedule::new(config.options.scheduler),
             ipc: Default::default(),
+            limits_processor_time: false,
             timers: Slots::default(),
             injected: Vec::new(),
             memory_changes: Vec::new(),
@@ -274,6 +278,30 @@ fn first_process(pid: u32, cwd: InodeId, descriptors: Descriptors) -> ProcessSta
         children_cpu_ns: 0,
         alarms: [None; 3],
         timers: Slots::default(),
+    }
+}
+
+/// Process 1 at boot.
+fn init() -> Init {
+    let mut actions = [SignalAction::default(); SIGNALS];
+    actions[SIGCHLD as usize - 1].flags = SA_NOCLDWAIT;
+    let name = b"init";
+    let mut task = TaskState::new(INIT, INIT);
+    task.name = [0; 16];
+    task.name[..name.len()].copy_from_slice(name);
+    let execution = Execution {
+        name: name.to_vec(),
+        args: vec![Buffer::with_bytes(name, name.len())],
+        ..Execution::default()
+    };
+    Init {
+        process: ProcessState {
+            parent: 0,
+            actions: Arc::new(actions),
+            execution: Arc::new(execution),
+            ..first_process(INIT, ROOT, Descriptors::default())
+        },
+        task,
     }
 }
 
@@ -456,26 +484,32 @@ struct StartBlock {
 impl NewIds {
     /// The entry of the auxiliary vector with this key, if they decide it.
     pub fn entry(&self, key: u64) -> Option<u64> {
-        match key {
-            AT_UID => Some(self.uid[0].into()),
-            AT_EUID => Some(self.uid[1].into()),
-            AT_GID => Some(self.gid[0].into()),
-            AT_EGID => Some(self.gid[1].into()),
-            AT_SECURE => Some(self.is_secure.into()),
-            _ => None,
-        }
+        let found = self.entries().into_iter().find(|entry| entry.0 == key);
+        found.map(|entry| entry.1)
+    }
+
+    /// The entries of the auxiliary vector that they decide.
+    fn entries(&self) -> [(u64, u64); 5] {
+        [
+            (AT_UID, self.uid[0].into()),
+            (AT_EUID, self.uid[1].into()),
+            (AT_GID, self.gid[0].into()),
+            (AT_EGID, self.gid[1].into()),
+            (AT_SECURE, self.is_secure.into()),
+        ]
     }
 }
 
 /// The auxiliary vector of a program with these ids; `random` and `name` are addresses.
 fn auxiliary(ids: NewIds, random: u64, name: u64) -> [(u64, u64); AUXILIARY] {
+    let [user, effective_user, group, effective_group, is_secure] = ids.entries();
     [
         (AT_PAGESZ, 4096),
-        (AT_UID, ids.uid[0].into()),
-        (AT_EUID, ids.uid[1].into()),
-        (AT_GID, ids.gid[0].into()),
-        (AT_EGID, ids.gid[1].into()),
-        (AT_SECURE, ids.is_secure.into()),
+        user,
+        effective_user,
+        group,
+        effective_group,
+        is_secure,
         (AT_HWCAP, 0x0178_bfff),
         (AT_CLKTCK, 100),
         (AT_RANDOM, random),

@@ -188,6 +188,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             }
             None => {
                 match numbers::name(number) {
+                    Some(name) if numbers::is_gone(name) => {}
                     Some(name) => kernel.refuse(name, format!("system call {name}")),
                     None => {
                         let unknown = format!("syscall {}", number as i64);
@@ -389,6 +390,7 @@ impl Host {
         let most = vm.max_heap;
         vm.max_heap = most.min(self.state.processes[process].max_heap);
         vm.max_address_space = self.state.processes[process].limits.address_space();
+        vm.max_data = self.state.processes[process].limits.data();
         vm.clock_ns = self.state.clock_ns;
         let pid = self.state.processes[process].pid;
         // A thread that waits for its `vfork` child does not run meanwhile.

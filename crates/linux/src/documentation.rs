@@ -2,17 +2,21 @@
 
 use std::fmt::Write;
 
-use crate::numbers::NAMES;
+use crate::numbers::{NAMES, is_gone};
 use crate::syscalls;
 use crate::table::{ArgKind, Row};
 
 /// The text of `docs/syscalls.md`.
 pub fn documentation() -> String {
-    let (mut modelled, mut partial) = (0, 0);
+    let (mut modelled, mut partial, mut gone) = (0, 0, 0);
     let (mut lines, mut notes) = (String::new(), String::new());
     for (number, name) in NAMES {
         let row = syscalls::row(u64::from(*number));
         let state = match row {
+            None if is_gone(name) => {
+                gone += 1;
+                "gone"
+            }
             None => "no",
             Some(row) if row.missing.is_empty() => {
                 modelled += 1;
@@ -35,7 +39,8 @@ pub fn documentation() -> String {
         "# System calls\n\n\
          What the kernel model knows of Linux on x86-64. This page is made from the table of system calls; a test\n\
          holds it against the table.\n\n\
-         {modelled} are modelled, {partial} in part, {} not: those answer `ENOSYS`, and the run says so once.\n\n\
+         {modelled} are modelled, {partial} in part, {} not: those answer `ENOSYS`, and the run says so once. {gone}\n\
+         are gone from Linux: it answers `ENOSYS`, too.\n\n\
          Arguments: `int`, `flags`, `fd`, `pointer` and `path` are made concrete (one path of the search for each\n\
          value); `symbolic` is passed on as it is; the bytes behind a `buffer` keep their expressions. Errors are\n\
          those that fault injection may return, where command, flags and kind of descriptor allow them.\n\n\
@@ -44,7 +49,7 @@ pub fn documentation() -> String {
          {lines}\n\
          ## What is missing\n\n\
          {notes}",
-        NAMES.len() - modelled - partial
+        NAMES.len() - modelled - partial - gone
     )
 }
 

@@ -8,11 +8,8 @@ use crate::host::{Host, HostState};
 use crate::ipc::Segment;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{REAPED, event};
-use crate::process::{Break, ExitState, ExitStatus, ProcessState, RunState, TaskState};
+use crate::process::{Break, ExitState, ExitStatus, INIT, ProcessState, RunState, TaskState};
 use crate::signals::{IGNORE, SA_NOCLDWAIT, SIGCHLD, Signal, code};
-
-/// The pid of init, which adopts orphans. It is not modelled as a process.
-pub(crate) const INIT: u32 = 1;
 
 impl Kernel<'_, '_> {
     /// How a thread or process ends when the thread's first function returns.

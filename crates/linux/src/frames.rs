@@ -49,9 +49,45 @@ pub const ETHERNET_HEADER: usize = 14;
 pub const UDP_HEADER: usize = 8;
 /// Default number of hops of a packet.
 pub const USUAL_TTL: u8 = 64;
+
+/// What the IP header of a packet says besides its addresses.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Hops {
+    /// Remaining hops.
+    pub ttl: u8,
+    /// Type of service, or traffic class.
+    pub tos: u8,
+}
+
+impl Default for Hops {
+    fn default() -> Hops {
+        Hops {
+            ttl: USUAL_TTL,
+            tos: 0,
+        }
+    }
+}
 /// Maximum number of bytes of a packet that an ICMP error quotes: with its own headers the error
 /// has 576.
 const MOST_QUOTED: usize = 548;
+
+/// A UDP datagram.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// Its payload.
+    pub bytes: Buffer,
+    /// What its IP header says besides its addresses.
+    pub hops: Hops,
+}
+
+impl From<Buffer> for Datagram {
+    fn from(bytes: Buffer) -> Datagram {
+        Datagram {
+            bytes,
+            hops: Hops::default(),
+        }
+    }
+}
 
 /// An Ethernet address.
 pub type HardwareAddress = [u8; 6];
@@ -168,6 +204,14 @@ impl IpHeader {
         self.bytes.get(1).copied().unwrap_or(0)
     }
 
+    /// Its remaining hops and type of service.
+    pub fn hops(&self) -> Hops {
+        Hops {
+            ttl: self.ttl(),
+            tos: self.tos(),
+        }
+    }
+
     /// Length of the whole packet.
     pub fn total(&self) -> usize {
         usize::from(u16::from_be_bytes([self.bytes[2], self.bytes[3]]))
@@ -249,7 +293,8 @@ impl Frame {
     }
 
     /// Creates the UDP datagram of a socket, without a checksum. `None` for IPv6.
-    pub fn udp(from: SocketAddr, to: SocketAddr, ttl: u8, bytes: &Buffer) -> Option<Frame> {
+    pub fn udp(from: SocketAddr, to: SocketAddr, datagram: &Datagram) -> Option<Frame> {
+        let (bytes, Hops { ttl, tos }) = (&datagram.bytes, datagram.hops);
         let (SocketAddr::V4(from), SocketAddr::V4(to)) = (from, to) else {
             return None;
         };
@@ -259,7 +304,7 @@ impl Frame {
         payload.write(4, &(payload.len() as u16).to_be_bytes());
         payload.copy_from(UDP_HEADER, bytes, 0, bytes.len());
         let ends = (*from.ip(), *to.ip());
-        let mut ip = IpHeader::new(ends, protocol::UDP, ttl, 0, payload.len());
+        let mut ip = IpHeader::new(ends, protocol::UDP, ttl, tos, payload.len());
         ip.ports = (from.port(), to.port());
         Some(Frame::ip(ip, payload))
     }

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use crate::bytes::Bytes;
 use crate::files::{About, Generated};
 use crate::host::HostState;
-use crate::limits::{Limits, MAX_DESCRIPTORS, UNLIMITED};
-use crate::process::{ExitState, ProcessState, RunState};
+use crate::limits::{Limits, MAX_DESCRIPTORS, PENDING_SIGNALS, UNLIMITED};
+use crate::process::{ExitState, INIT, ProcessState, RunState};
 use crate::signals::IGNORE;
 use crate::timers::TimeBase;
 
@@ -39,6 +39,8 @@ impl HostState {
                 )
             }
             Generated::Interfaces => self.interfaces_text(),
+            Generated::Network(list) => self.network_text(list),
+            Generated::Ipc(list) => self.ipc_text(list),
             Generated::Sockets(list) => return Bytes::from_concrete(&self.sockets_text(list)),
             Generated::Descriptor(pid, fd) => self.descriptor_text(pid, fd),
             Generated::Process(pid, about) => {
@@ -78,7 +80,9 @@ impl HostState {
     }
 
     fn name_of(&self, pid: u32) -> String {
-        let first = self.tasks.iter().find(|task| task.tid == pid);
+        let mut tasks = self.tasks.iter().map(|task| &**task);
+        let first = tasks.find(|task| task.tid == pid);
+        let first = first.or((pid == INIT).then_some(&self.init.task));
         let name = first.map_or(&b""[..], |task| &task.name[..]);
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         String::from_utf8_lossy(name).into_owned()
@@ -106,7 +110,7 @@ impl HostState {
             ..
         } = process;
         let ticks = self.clock_ns / 10_000_000;
-        let threads = self.tasks_of(*pid).count();
+        let threads = self.tasks_of(*pid).count().max(1);
         let mut text = format!(
             "{pid} ({}) {} {parent} {group} {session} 0 -1 4194304 0 0 0 0 {ticks} 0 0 0 20 0 \
              {threads} 0 0 {size} {}",
@@ -124,7 +128,7 @@ impl HostState {
     fn status_text(&self, process: &ProcessState, size: u64) -> String {
         let (letter, word) = self.letter(process);
         let pid = process.pid;
-        let threads = self.tasks_of(pid).count();
+        let threads = self.tasks_of(pid).count().max(1);
         let kib = size / 1024;
         let mut text = format!(
             "Name:\t{}\nUmask:\t{:04o}\nState:\t{letter} ({word})\nTgid:\t{pid}\nNgid:\t0\n\
@@ -144,8 +148,11 @@ impl HostState {
         let _ = write!(
             text,
             "FDSize:\t{}\nGroups:\t{groups} \nVmPeak:\t{kib:8} kB\nVmSize:\t{kib:8} kB\nVmHWM:\t{kib:8} kB\n\
-             VmRSS:\t{kib:8} kB\nVmData:\t{kib:8} kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n",
+             VmRSS:\t{kib:8} kB\nVmData:\t{kib:8} kB\nVmSwap:\t       0 kB\nThreads:\t{threads}\n\
+             SigQ:\t{}/{}\n",
             MAX_DESCRIPTORS,
+            self.queued_signals(process.uid[0]),
+            process.limits.soft(PENDING_SIGNALS),
         );
         for (name, set) in self.signal_sets(process) {
             let _ = writeln!(text, "{name}:\t{set:016x}");

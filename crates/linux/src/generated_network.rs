@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::files::{SocketList, Target};
+use crate::files::{NetworkList, SocketList, Target};
 use crate::host::HostState;
 use crate::ids::ObjectId;
-use crate::objects::socket::{Address, ClosedConnection, Domain, Socket, SocketState, unspecified};
+use crate::objects::socket::{
+    Address, ClosedConnection, Domain, MAIN, Socket, SocketState, route_type, unspecified,
+};
 
 /// The titles of `/proc/net/dev`.
 const INTERFACES: &str = "Inter-|   Receive                                                \
@@ -38,6 +40,7 @@ impl HostState {
         match list {
             SocketList::Tcp(domain) => self.tcp_text(domain).into_bytes(),
             SocketList::Udp(domain) => self.udp_text(domain).into_bytes(),
+            SocketList::Raw => self.raw_text().into_bytes(),
             SocketList::Unix => self.unix_text(),
         }
     }
@@ -107,6 +110,105 @@ impl HostState {
                 rest: "0",
             };
             push_row(&mut text, socket, &columns, UDP_WIDTH);
+        }
+        text
+    }
+
+    /// Raw sockets, whose ports are the numbers of their protocols.
+    fn raw_text(&self) -> String {
+        const CONNECTED: u8 = 1;
+        const UNCONNECTED: u8 = 7;
+        let mut text = title(Domain::Inet, "  sl", " ref pointer drops", 0);
+        let all = self.sockets().filter(|(_, socket)| socket.is_raw());
+        for (id, socket) in all {
+            let columns = Columns {
+                number: format!("{:4}", socket.protocol),
+                state: match socket.is_connected() {
+                    true => CONNECTED,
+                    false => UNCONNECTED,
+                },
+                sent: 0,
+                received: socket.inbox.len(),
+                owner: self.owner_of(socket, Some(id)),
+                references: 2,
+                rest: "0",
+            };
+            let mut shown = socket.clone();
+            let own = shown.local.internet().map(|own| own.ip());
+            let own = own.unwrap_or(unspecified(Domain::Inet));
+            shown.local = Address::Internet((own, socket.protocol as u16).into());
+            push_row(&mut text, &shown, &columns, 0);
+        }
+        text
+    }
+
+    /// A list in `/proc/net` that is not one of sockets.
+    pub(crate) fn network_text(&self, list: NetworkList) -> String {
+        match list {
+            NetworkList::Routes => self.routes_text(),
+            NetworkList::Addresses6 => self.addresses_text(),
+        }
+    }
+
+    fn routes_text(&self) -> String {
+        const WIDTH: usize = 127;
+        const UP: u32 = 1;
+        const GATEWAY: u32 = 2;
+        const TO_HOST: u32 = 4;
+        let title =
+            "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT";
+        let mut text = format!("{title:WIDTH$}\n");
+        let mut all = self.network.all_routes();
+        all.retain(|route| route.table == MAIN && route.kind == route_type::UNICAST);
+        for route in all {
+            let (IpAddr::V4(network), Some(interface)) =
+                (route.network, self.network.interface(route.interface))
+            else {
+                continue;
+            };
+            let word = |ip: Ipv4Addr| u32::from_le_bytes(ip.octets());
+            let gateway = match route.gateway {
+                Some(IpAddr::V4(gateway)) => word(gateway),
+                _ => 0,
+            };
+            let mask = u32::MAX.checked_shl(32 - u32::from(route.prefix_len));
+            let mask = Ipv4Addr::from(mask.unwrap_or(0));
+            let flags = UP
+                | if gateway != 0 { GATEWAY } else { 0 }
+                | if route.prefix_len == 32 { TO_HOST } else { 0 };
+            let row = format!(
+                "{}\t{:08X}\t{gateway:08X}\t{flags:04X}\t0\t0\t{}\t{:08X}\t0\t0\t0",
+                interface.name,
+                word(network),
+                route.priority,
+                word(mask)
+            );
+            let _ = writeln!(text, "{row:WIDTH$}");
+        }
+        text
+    }
+
+    fn addresses_text(&self) -> String {
+        const PERMANENT: u32 = 0x80;
+        const OF_LINK: u32 = 0x20;
+        const OF_HOST: u32 = 0x10;
+        let mut text = String::new();
+        for interface in self.network.interfaces() {
+            for (ip, bits) in self.network.addresses_of(interface.index) {
+                let IpAddr::V6(ip) = ip else { continue };
+                let scope = match ip {
+                    _ if ip.is_loopback() => OF_HOST,
+                    _ if ip.is_unicast_link_local() => OF_LINK,
+                    _ => 0,
+                };
+                let _ = writeln!(
+                    text,
+                    "{:032x} {:02x} {bits:02x} {scope:02x} {PERMANENT:02x} {:>8}",
+                    u128::from(ip),
+                    interface.index,
+                    interface.name
+                );
+            }
         }
         text
     }

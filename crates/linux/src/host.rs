@@ -15,7 +15,7 @@ use crate::ids::{DescriptionId, ObjectId};
 use crate::objects::socket::Network;
 use crate::objects::{FileWatchers, Object, Watchers, event};
 use crate::outcome::{Ending, Stream};
-use crate::process::{ExitStatus, NewTask, ProcessState, RunState, TaskState};
+use crate::process::{ExitStatus, INIT, Init, NewTask, ProcessState, RunState, TaskState};
 use crate::schedule::Schedule;
 use crate::slots::Slots;
 use crate::timers::Timer;
@@ -77,6 +77,8 @@ pub struct HostState {
     pub notices: Arc<Notices>,
     /// Processes, by pid.
     pub processes: Vec<Arc<ProcessState>>,
+    /// Process 1, which is not one of them.
+    pub init: Arc<Init>,
     /// Tasks (threads) of all processes, by tid.
     pub tasks: Vec<Arc<TaskState>>,
     /// The next free pid or tid.
@@ -91,6 +93,8 @@ pub struct HostState {
     pub schedule: Schedule,
     /// System V IPC objects and names of POSIX message queues.
     pub ipc: Arc<crate::ipc::Ipc>,
+    /// A process may have a limit on its processor time (`RLIMIT_CPU`).
+    pub limits_processor_time: bool,
     /// Armed timers. They fire no matter which thread runs.
     pub timers: Slots<Timer>,
     /// Signals whose handlers the current native thread must run.
@@ -212,9 +216,12 @@ impl HostState {
         self.next_pid - 1
     }
 
-    /// The process with this pid, zombies included.
+    /// The process with this pid, zombies and init included.
     pub fn process_by_pid(&self, pid: u32) -> Option<&ProcessState> {
-        self.process_at(pid).map(|at| &*self.processes[at])
+        match self.process_at(pid) {
+            Some(at) => Some(&self.processes[at]),
+            None => (pid == INIT).then_some(&self.init.process),
+        }
     }
 
     /// The position of the process with this pid. Processes are in the order of their pids, unless
@@ -229,8 +236,11 @@ impl HostState {
 
     /// The process with this pid, for changing it.
     pub fn process_by_pid_mut(&mut self, pid: u32) -> Option<&mut ProcessState> {
-        let at = self.process_at(pid)?;
-        Some(Arc::make_mut(&mut self.processes[at]))
+        match self.process_at(pid) {
+            Some(at) => Some(Arc::make_mut(&mut self.processes[at])),
+            None if pid == INIT => Some(&mut Arc::make_mut(&mut self.init).process),
+            None => None,
+        }
     }
 
     /// The tasks of a process that have not exited.

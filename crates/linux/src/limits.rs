@@ -5,6 +5,10 @@ pub const UNLIMITED: u64 = u64::MAX;
 
 /// `RLIMIT_FSIZE`: the largest file.
 pub const FILE_SIZE: usize = 1;
+/// `RLIMIT_CPU`: seconds of processor time.
+pub const PROCESSOR_TIME: usize = 0;
+/// `RLIMIT_DATA`: bytes of private writable memory.
+pub const DATA: usize = 2;
 const STACK: usize = 3;
 const CORE: usize = 4;
 /// `RLIMIT_NPROC`: processes and threads of the user.
@@ -15,10 +19,23 @@ pub const DESCRIPTORS: usize = 7;
 pub const LOCKED_MEMORY: usize = 8;
 /// `RLIMIT_AS`: bytes of the address space.
 pub const ADDRESS_SPACE: usize = 9;
+/// `RLIMIT_SIGPENDING`: queued signals of the user.
+pub const PENDING_SIGNALS: usize = 11;
+/// `RLIMIT_MSGQUEUE`: bytes of the POSIX message queues of the user.
+pub const QUEUE_BYTES: usize = 12;
+const MOST_QUEUE_BYTES: u64 = 819_200;
+/// `RLIMIT_NICE`: 20 less the lowest nice value.
+pub const NICE: usize = 13;
+/// `RLIMIT_RTPRIO`: the highest real-time priority.
+pub const REAL_TIME_PRIORITY: usize = 14;
 const RESOURCES: usize = 16;
+/// Queued signals of a user at first: Linux derives the number from the size of memory.
+const MOST_PENDING: u64 = 16_384;
 /// Address space that a program takes before it maps anything: its code, data, stack and the pages
 /// of the kernel.
 const OWN_ADDRESS_SPACE: u64 = 512 << 10;
+/// The part of it that is private and writable, without the stack.
+const OWN_DATA: u64 = 32 << 10;
 
 /// A soft and a hard limit.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -42,6 +59,10 @@ impl Default for Limits {
         all[STACK] = limit(8 << 20, UNLIMITED);
         all[CORE] = limit(0, UNLIMITED);
         all[DESCRIPTORS] = limit(MAX_DESCRIPTORS as u64, MAX_DESCRIPTORS as u64);
+        all[PENDING_SIGNALS] = limit(MOST_PENDING, MOST_PENDING);
+        all[QUEUE_BYTES] = limit(MOST_QUEUE_BYTES, MOST_QUEUE_BYTES);
+        all[NICE] = limit(0, 0);
+        all[REAL_TIME_PRIORITY] = limit(0, 0);
         Limits { all }
     }
 }
@@ -63,6 +84,28 @@ impl Limits {
             UNLIMITED => UNLIMITED,
             limit => limit.saturating_sub(OWN_ADDRESS_SPACE),
         }
+    }
+
+    /// Maximum bytes of private writable memory. A soft limit of 0 only concerns the heap that ends
+    /// at the program break.
+    pub fn all_data(&self) -> u64 {
+        self.get(DATA).map_or(UNLIMITED, |limit| match limit.soft {
+            0 => limit.hard,
+            soft => soft,
+        })
+    }
+
+    /// Maximum bytes of it that blocks and mappings may take.
+    pub fn data(&self) -> u64 {
+        match self.all_data() {
+            UNLIMITED => UNLIMITED,
+            limit => limit.saturating_sub(OWN_DATA),
+        }
+    }
+
+    /// Whether the heap that ends at the program break may not grow at all.
+    pub fn forbids_break(&self) -> bool {
+        self.soft(DATA) == 0
     }
 
     /// Sets a limit.

@@ -49,6 +49,23 @@ pub struct AuxiliaryValues {
     pub name: Vec<u8>,
 }
 
+/// Memory that a process has mapped natively, and what it asks for, in bytes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct MemoryRequest {
+    /// What it has mapped.
+    pub mapped: u64,
+    /// The part of it that is private and writable, without the stack.
+    pub data: u64,
+    /// What it asks for.
+    pub more: u64,
+    /// What will be private and writable in addition.
+    pub more_data: u64,
+    /// It will be locked.
+    pub is_locked: bool,
+    /// It is for the heap that ends at the program break.
+    pub is_break: bool,
+}
+
 impl Kernel<'_, '_> {
     /// Makes the native thread run the handler of a signal.
     pub(crate) fn inject(&mut self, signal: &Signal, mask: u64) {
@@ -347,17 +364,17 @@ impl Host {
         process.map_or(u64::MAX, |process| process.max_heap)
     }
 
-    /// The error if the limits of a process refuse it `more` bytes of memory in a mapping that is
-    /// locked or not; the process has mapped `mapped` bytes.
-    pub fn refuses_memory(
-        &self,
-        pid: u32,
-        mapped: u64,
-        more: u64,
-        is_locked: bool,
-    ) -> Option<Errno> {
+    /// The error if the limits of a process refuse it more memory.
+    pub fn refuses_memory(&self, pid: u32, request: &MemoryRequest) -> Option<Errno> {
+        let MemoryRequest {
+            mapped,
+            data,
+            more,
+            more_data,
+            ..
+        } = *request;
         let process = self.state.process_by_pid(pid)?;
-        let is_locked = is_locked || process.locked_memory.future;
+        let is_locked = request.is_locked || process.locked_memory.future;
         if is_locked && !process.capabilities.has(IPC_LOCK) {
             let limit = process.limits.soft(LOCKED_MEMORY);
             if limit == 0 {
@@ -367,8 +384,14 @@ impl Host {
                 return Some(Errno::EAGAIN);
             }
         }
-        let limit = process.limits.soft(ADDRESS_SPACE);
-        (mapped.saturating_add(more) > limit).then_some(Errno::ENOMEM)
+        let is_too_much = |bytes: u64, more: u64, limit: u64| {
+            more > 0 && limit != UNLIMITED && bytes.saturating_add(more) > limit
+        };
+        let limits = &process.limits;
+        let is_refused = is_too_much(mapped, more, limits.soft(ADDRESS_SPACE))
+            || is_too_much(data, more_data, limits.all_data())
+            || request.is_break && limits.forbids_break();
+        is_refused.then_some(Errno::ENOMEM)
     }
 
     /// Whether a process uses the memory of the one that created it.
@@ -383,6 +406,7 @@ impl Host {
         process.is_some_and(|process| {
             process.limits.soft(ADDRESS_SPACE) != UNLIMITED
                 || process.limits.soft(LOCKED_MEMORY) != UNLIMITED
+                || process.limits.all_data() != UNLIMITED
         })
     }
 

@@ -93,6 +93,32 @@ pub const NAMES: &[(u32, &str)] = &[
     (469, "file_setattr"), (470, "listns"),
 ];
 
+/// Calls that Linux has only numbers for, or no longer has on this processor: they fail there, too.
+const GONE: &[&str] = &[
+    "_sysctl",
+    "afs_syscall",
+    "create_module",
+    "epoll_ctl_old",
+    "epoll_wait_old",
+    "get_kernel_syms",
+    "get_thread_area",
+    "getpmsg",
+    "lookup_dcookie",
+    "nfsservctl",
+    "putpmsg",
+    "query_module",
+    "security",
+    "set_thread_area",
+    "tuxcall",
+    "uselib",
+    "vserver",
+];
+
+/// Whether Linux answers `ENOSYS`.
+pub fn is_gone(name: &str) -> bool {
+    GONE.binary_search(&name).is_ok()
+}
+
 /// The name of a system call.
 pub fn name(number: u64) -> Option<&'static str> {
     let number = u32::try_from(number).ok()?;
@@ -106,7 +132,7 @@ mod tests {
 
     #[test]
     fn names_are_found_by_number() {
-        assert!(NAMES.is_sorted());
+        assert!(NAMES.is_sorted() && GONE.is_sorted());
         assert_eq!(name(0), Some("read"));
         assert_eq!(name(231), Some("exit_group"));
         assert_eq!(name(400), None);

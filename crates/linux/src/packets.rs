@@ -5,7 +5,7 @@ use everett_vm::Buffer;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::errno::Errno;
-use crate::frames::{Frame, USUAL_TTL};
+use crate::frames::{Datagram, Frame};
 use crate::outcome::HostExit;
 
 /// Contents of a packet.
@@ -49,7 +49,7 @@ pub enum PacketKind {
     /// The connection is reset.
     Reset,
     /// A UDP datagram.
-    Datagram(Buffer),
+    Datagram(Datagram),
     /// A frame that a raw or packet socket sends, or the kernel's reply to one.
     Frame(Box<Frame>),
 }
@@ -71,7 +71,8 @@ impl Packet {
     /// Its payload, if it has one.
     pub fn payload(&self) -> Option<&Buffer> {
         match &self.kind {
-            PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
+            PacketKind::Datagram(datagram) => Some(&datagram.bytes),
+            PacketKind::Data(bytes) => Some(bytes),
             PacketKind::Frame(frame) => Some(&frame.payload),
             _ => None,
         }
@@ -95,7 +96,8 @@ impl Packet {
     pub fn bytes_mut(&mut self) -> Option<&mut Buffer> {
         match &mut self.kind {
             PacketKind::Unreachable { quoted, .. } => Some(quoted),
-            PacketKind::Datagram(bytes) | PacketKind::Data(bytes) => Some(bytes),
+            PacketKind::Datagram(datagram) => Some(&mut datagram.bytes),
+            PacketKind::Data(bytes) => Some(bytes),
             PacketKind::Frame(frame) => Some(&mut frame.payload),
             _ => None,
         }
@@ -104,7 +106,7 @@ impl Packet {
     /// Its start, as an ICMP error quotes it; empty for TCP.
     pub fn quoted(&self) -> Buffer {
         let frame = match &self.kind {
-            PacketKind::Datagram(bytes) => Frame::udp(self.from, self.to, USUAL_TTL, bytes),
+            PacketKind::Datagram(datagram) => Frame::udp(self.from, self.to, datagram),
             PacketKind::Frame(frame) => return frame.quoted(),
             _ => None,
         };

@@ -12,6 +12,19 @@ use crate::slots::Slots;
 use crate::timers::PosixTimer;
 use crate::wait::{Wait, WaitCondition};
 
+/// The pid of init, which adopts orphans.
+pub(crate) const INIT: u32 = 1;
+
+/// Process 1, as calls about processes see it: no program of the host. It reaps its children at
+/// once, and signals have no effect on it.
+#[derive(Clone, Debug)]
+pub struct Init {
+    /// The process.
+    pub process: ProcessState,
+    /// Its only thread.
+    pub task: TaskState,
+}
+
 /// The users and groups of a process whose program starts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct NewIds {

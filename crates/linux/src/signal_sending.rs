@@ -4,6 +4,7 @@
 use triomphe::Arc;
 
 use crate::host::HostState;
+use crate::limits::{PENDING_SIGNALS, UNLIMITED};
 use crate::process::{ExitState, ExitStatus, ProcessState, RunState, StateChange, TaskState};
 use crate::signals::{
     DEFAULT, FIRST_QUEUED, IGNORE, IGNORED_BY_DEFAULT, SA_NOCLDSTOP, SIGCHLD, SIGCONT, SIGKILL,
@@ -122,10 +123,12 @@ impl HostState {
             || self
                 .process_by_pid(pid)
                 .is_none_or(|process| process.pending.mask() & bit(signal.number) == 0);
+        let admitted = self.admitted(pid, signal);
         let added = match self.process_by_pid_mut(pid) {
             Some(process) if matches!(process.exit_state, ExitState::Alive) => {
                 // An ignored and unblocked signal is discarded.
-                (!is_blocked && process.ignores(signal.number)) || process.pending.add(signal)
+                (!is_blocked && process.ignores(signal.number))
+                    || admitted.is_some_and(|signal| process.pending.add(signal))
             }
             _ => true,
         };
@@ -134,6 +137,40 @@ impl HostState {
             self.announce_signal(signal.number);
         }
         added
+    }
+
+    /// The signal as it is queued: without its information if its user has as many queued signals
+    /// as `RLIMIT_SIGPENDING` of the process allows. `None` if it is not sent without it.
+    fn admitted(&self, pid: u32, signal: Signal) -> Option<Signal> {
+        let is_real_time = signal.number >= FIRST_QUEUED;
+        let is_exempt = signal.code == code::TIMER || !is_real_time && signal.code >= 0;
+        if is_exempt || self.may_queue_signal(pid) {
+            return Some(signal);
+        }
+        let needs_entry = is_real_time && signal.code != code::USER;
+        (!needs_entry).then(|| signal.without_entry())
+    }
+
+    /// Whether `RLIMIT_SIGPENDING` of a process allows its user one more signal or timer.
+    pub fn may_queue_signal(&self, pid: u32) -> bool {
+        let Some(process) = self.process_by_pid(pid) else {
+            return true;
+        };
+        let limit = process.limits.soft(PENDING_SIGNALS);
+        limit == UNLIMITED || self.queued_signals(process.uid[0]) < limit
+    }
+
+    /// Signals in the queues of a user, and timers of `timer_create`, which have a signal each.
+    pub fn queued_signals(&self, user: u32) -> u64 {
+        let is_of_user = |pid| {
+            self.process_by_pid(pid)
+                .is_some_and(|one| one.uid[0] == user)
+        };
+        let tasks = self.tasks.iter().filter(|task| is_of_user(task.pid));
+        let to_threads: usize = tasks.map(|task| task.pending.counted()).sum();
+        let processes = self.processes.iter().filter(|one| one.uid[0] == user);
+        let others = processes.map(|one| one.pending.counted() + one.timers.iter().count());
+        (to_threads + others.sum::<usize>()) as u64
     }
 
     /// Whether a thread of the process waits for this signal with `sigwait`.
@@ -159,7 +196,10 @@ impl HostState {
         }
         let is_new = signal.number >= FIRST_QUEUED
             || self.tasks[task].pending.mask() & bit(signal.number) == 0;
-        let added = Arc::make_mut(&mut self.tasks[task]).pending.add(signal);
+        let Some(admitted) = self.admitted(pid, signal) else {
+            return false;
+        };
+        let added = Arc::make_mut(&mut self.tasks[task]).pending.add(admitted);
         if is_new {
             self.announce_signal(signal.number);
         }

@@ -16,6 +16,7 @@ pub const SIGALRM: i32 = 14;
 pub const SIGCHLD: i32 = 17;
 pub const SIGCONT: i32 = 18;
 pub const SIGSTOP: i32 = 19;
+pub const SIGXCPU: i32 = 24;
 pub const SIGXFSZ: i32 = 25;
 pub const SIGVTALRM: i32 = 26;
 pub const SIGPROF: i32 = 27;
@@ -92,6 +93,16 @@ impl Signal {
         }
     }
 
+    /// The signal without its information: there was no room for that in the queue of the user.
+    pub fn without_entry(self) -> Signal {
+        Signal::new(self.number, code::USER)
+    }
+
+    /// Whether it has no entry in the queue of its user.
+    fn is_without_entry(&self) -> bool {
+        self.code == code::USER && self.words == [0; 3]
+    }
+
     /// Whether a timer of `timer_create` with this number has sent it.
     pub fn is_of_timer(&self, number: u32) -> bool {
         self.code == code::TIMER && self.words[0] as u32 == number
@@ -106,8 +117,8 @@ pub struct Pending {
     queue: Vec<Signal>,
 }
 
-/// Maximum number of queued signals.
-const MAX_QUEUED: usize = 4096;
+/// Maximum number of queued signals, whatever `RLIMIT_SIGPENDING` is.
+const MAX_QUEUED: usize = 1 << 16;
 
 impl Pending {
     /// The set of pending signals.
@@ -119,7 +130,7 @@ impl Pending {
     /// Returns whether there was space.
     pub fn add(&mut self, signal: Signal) -> bool {
         let is_known = self.mask & bit(signal.number) != 0;
-        if is_known && signal.number < FIRST_QUEUED {
+        if is_known && (signal.number < FIRST_QUEUED || signal.is_without_entry()) {
             return true;
         }
         if self.queue.len() >= MAX_QUEUED {
@@ -128,6 +139,12 @@ impl Pending {
         self.mask |= bit(signal.number);
         self.queue.push(signal);
         true
+    }
+
+    /// Signals that count for `RLIMIT_SIGPENDING`. Those of timers count with their timers.
+    pub fn counted(&self) -> usize {
+        let counts = |signal: &&Signal| signal.code != code::TIMER && !signal.is_without_entry();
+        self.queue.iter().filter(counts).count()
     }
 
     /// Discards these signals.

@@ -1,12 +1,27 @@
 //! Fires expired timers and disarms them. The timers themselves are in `timers`.
 
+use triomphe::Arc;
+
 use crate::host::HostState;
 use crate::kernel::Kernel;
-use crate::signals::{SIGALRM, SIGPROF, SIGVTALRM, Signal, code};
+use crate::limits::{Limit, PROCESSOR_TIME, UNLIMITED};
+use crate::process::{ExitState, ProcessState};
+use crate::signals::{SIGALRM, SIGKILL, SIGPROF, SIGVTALRM, SIGXCPU, Signal, code};
 use crate::timers::{Notice, TimeBase, Timer, TimerAction};
 
 /// Signals of the three timers of `setitimer`.
 const ALARMS: [i32; 3] = [SIGALRM, SIGVTALRM, SIGPROF];
+
+/// The processor time at which a process that is alive reaches a limit.
+fn processor_time_of(process: &ProcessState, which: impl FnOnce(Limit) -> u64) -> Option<u64> {
+    const SECOND: u64 = 1_000_000_000;
+    let limit = process.limits.get(PROCESSOR_TIME).map(which);
+    let limit = limit.filter(|limit| *limit != UNLIMITED);
+    let is_alive = matches!(process.exit_state, ExitState::Alive);
+    limit
+        .filter(|_| is_alive)
+        .map(|seconds| seconds.saturating_mul(SECOND))
+}
 
 impl HostState {
     /// Current time of a clock.
@@ -52,11 +67,44 @@ impl HostState {
         let timers = self.timers.iter().map(|(_, timer)| timer);
         let others = timers.filter(|timer| timer.base != TimeBase::Host);
         let left = others.map(|timer| timer.at_ns.saturating_sub(self.time_of(timer.base)));
-        left.min()
+        let limited = self.processes.iter().filter_map(|process| {
+            let until_ns = processor_time_of(process, |limit| limit.soft.min(limit.hard))?;
+            Some(until_ns.saturating_sub(process.cpu_ns))
+        });
+        match self.limits_processor_time {
+            true => left.chain(limited).min(),
+            false => left.min(),
+        }
+    }
+
+    /// Enforces `RLIMIT_CPU`: SIGXCPU in each second from the soft limit on, SIGKILL at the hard one.
+    fn enforce_processor_time(&mut self) {
+        for at in 0..self.processes.len() {
+            let process = &self.processes[at];
+            let pid = process.pid;
+            let is_over = |of: fn(Limit) -> u64| {
+                let until_ns = processor_time_of(process, of);
+                until_ns.is_some_and(|until_ns| process.cpu_ns >= until_ns)
+            };
+            let (over_hard, over_soft) = (is_over(|limit| limit.hard), is_over(|limit| limit.soft));
+            if over_hard {
+                self.send_to_process(pid, SIGKILL);
+            } else if over_soft && let Some(process) = self.process_by_pid_mut(pid) {
+                let limits = Arc::make_mut(&mut process.limits);
+                if let Some(old) = limits.get(PROCESSOR_TIME) {
+                    let soft = old.soft.saturating_add(1);
+                    limits.set(PROCESSOR_TIME, Limit { soft, ..old });
+                }
+                self.send_to_process(pid, SIGXCPU);
+            }
+        }
     }
 
     /// Fires all timers that have expired.
     pub fn fire_timers(&mut self) {
+        if self.limits_processor_time {
+            self.enforce_processor_time();
+        }
         loop {
             let due = self.timers.iter().filter(|(_, timer)| {
                 let now = self.time_of(timer.base);
@@ -130,7 +178,7 @@ impl HostState {
             Notice::Thread(tid) => match self.task_by_tid(tid) {
                 None => return,
                 Some(at) => {
-                    let task = triomphe::Arc::make_mut(&mut self.tasks[at]);
+                    let task = Arc::make_mut(&mut self.tasks[at]);
                     task.pending.find_mut(of_this).is_some()
                 }
             },

@@ -224,7 +224,9 @@ impl Host {
     fn end_quantum(&mut self, around: &mut ExecContext<'_>) {
         let state = &self.state;
         let is_alone = !state.wire.is_networked && state.ready().len() == 1;
-        if is_alone && state.next_deadline().is_some() && self.spins(around) {
+        let waits_for_time =
+            state.next_deadline().is_some() || state.processor_time_left().is_some();
+        if is_alone && waits_for_time && self.spins(around) {
             self.state.end_long_slice(u64::MAX);
         } else {
             self.state.end_slice_of(QUANTUM);

@@ -7,7 +7,7 @@ use triomphe::Arc;
 
 use crate::errno::Errno;
 use crate::faults::InjectedFailure;
-use crate::frames::{Frame, USUAL_TTL, protocol};
+use crate::frames::{Frame, protocol};
 use crate::host::{ExposedData, Host, HostState, Origins};
 use crate::ids::ObjectId;
 use crate::kernel::Kernel;
@@ -52,7 +52,7 @@ impl HostState {
     pub(crate) fn transmit(&mut self, from: SocketAddr, to: SocketAddr, kind: PacketKind) {
         if self.has_onlookers() {
             let datagram = match &kind {
-                PacketKind::Datagram(bytes) => Frame::udp(from, to, USUAL_TTL, bytes),
+                PacketKind::Datagram(datagram) => Frame::udp(from, to, datagram),
                 PacketKind::Frame(frame) => Some((**frame).clone()),
                 PacketKind::Unreachable { .. } => None,
                 _ => {
@@ -185,9 +185,9 @@ impl Host {
         let ends = (packet.from, packet.to);
         state.log_packet(packet.from, packet.to, packet.kind.clone());
         match &packet.kind {
-            PacketKind::Datagram(bytes) => {
-                state.show_datagram(ends, bytes, ETHERNET);
-                state.datagram_arrives(arena, ends, bytes, ETHERNET);
+            PacketKind::Datagram(datagram) => {
+                state.show_datagram(ends, datagram, ETHERNET);
+                state.datagram_arrives(arena, ends, datagram, ETHERNET);
             }
             PacketKind::Frame(frame) => state.frame_arrives(arena, frame, ETHERNET),
             PacketKind::Unreachable { errno, quoted } => {

@@ -216,6 +216,8 @@ pub struct RealMapping {
     pub is_data: bool,
     /// Whether the mapping is shared.
     pub is_shared: bool,
+    /// Whether it is the stack that the process started with.
+    pub is_stack: bool,
     /// Offset of the mapping in its file.
     pub offset: u64,
     /// Inode number of the file; 0 if it has none.
@@ -236,6 +238,7 @@ impl RealMapping {
             end: number(end)?,
             is_data: rights.starts_with("rw"),
             is_shared: rights.ends_with('s'),
+            is_stack: line.ends_with("[stack]"),
             offset,
             inode,
         })

@@ -296,7 +296,7 @@ mod tests {
             clock_ns: sent_ns,
             from: address(from),
             to: address(9),
-            kind: PacketKind::Datagram(Buffer::with_bytes(&[from as u8], 1)),
+            kind: PacketKind::Datagram(Buffer::with_bytes(&[from as u8], 1).into()),
         };
         Arrival {
             at_ns,

@@ -273,7 +273,7 @@ mod tests {
                 clock_ns: 0,
                 from: address,
                 to: address,
-                kind: PacketKind::Datagram(Buffer::with_bytes(bytes, bytes.len())),
+                kind: PacketKind::Datagram(Buffer::with_bytes(bytes, bytes.len()).into()),
             }),
             decided: false,
             held_behind: 0,

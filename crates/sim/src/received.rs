@@ -4,7 +4,7 @@
 
 use everett_expr::codec::{self, DecodeError};
 use everett_expr::{Arena, ExprId};
-use everett_linux::{Errno, Frame, HardwareAddress, IpHeader, Packet, PacketKind};
+use everett_linux::{Datagram, Errno, Frame, HardwareAddress, Hops, IpHeader, Packet, PacketKind};
 use everett_net::{FaultCounters, Faults, HostIndex};
 use everett_vm::Buffer;
 use serde::{Deserialize, Serialize};
@@ -120,7 +120,8 @@ enum StoredKind {
     Urgent(u64),
     Fin,
     Reset,
-    Datagram(StoredBytes),
+    /// The payload, remaining hops, and type of service.
+    Datagram(StoredBytes, u8, u8),
     Frame(Box<StoredFrame>),
 }
 
@@ -220,7 +221,9 @@ fn store(what: &Incoming, roots: &mut Vec<ExprId>) -> StoredIncoming {
             PacketKind::Urgent { ahead } => StoredKind::Urgent(*ahead),
             PacketKind::Fin => StoredKind::Fin,
             PacketKind::Reset => StoredKind::Reset,
-            PacketKind::Datagram(bytes) => StoredKind::Datagram(store_bytes(bytes, roots)),
+            PacketKind::Datagram(Datagram { bytes, hops }) => {
+                StoredKind::Datagram(store_bytes(bytes, roots), hops.ttl, hops.tos)
+            }
         },
         decided: arrival.decided,
         host_faults_decided: arrival.host_faults_decided,
@@ -290,7 +293,10 @@ fn restore(what: StoredIncoming, roots: &[ExprId]) -> Incoming {
             StoredKind::Urgent(ahead) => PacketKind::Urgent { ahead },
             StoredKind::Fin => PacketKind::Fin,
             StoredKind::Reset => PacketKind::Reset,
-            StoredKind::Datagram(bytes) => PacketKind::Datagram(restore_bytes(&bytes, roots)),
+            StoredKind::Datagram(bytes, ttl, tos) => PacketKind::Datagram(Datagram {
+                bytes: restore_bytes(&bytes, roots),
+                hops: Hops { ttl, tos },
+            }),
         },
     };
     Incoming::Packet(Arrival {
@@ -341,7 +347,7 @@ mod tests {
             clock_ns: 5,
             from: ([10, 0, 0, 1], 70).into(),
             to: ([10, 0, 0, 2], 80).into(),
-            kind: PacketKind::Datagram(bytes.clone()),
+            kind: PacketKind::Datagram(bytes.clone().into()),
         };
         let when = InboxClock {
             removed: 3,

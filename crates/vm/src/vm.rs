@@ -326,6 +326,9 @@ pub struct Vm<'a> {
     /// malloc and its family also return null when blocks and mappings take this much of the
     /// address space.
     pub max_address_space: u64,
+    /// malloc and its family also return null when blocks and private writable mappings take this
+    /// much.
+    pub max_data: u64,
     /// Whether an allocation or a mapping has failed because of these limits.
     pub reached_max_heap: bool,
     /// Number of calls of malloc and its family that fault injection may still fail.
@@ -388,6 +391,7 @@ impl<'a> Vm<'a> {
             clock_ns: 0,
             max_heap: options.max_heap,
             max_address_space: u64::MAX,
+            max_data: u64::MAX,
             reached_max_heap: false,
             malloc_faults: 0,
             failed_allocations: Vec::new(),

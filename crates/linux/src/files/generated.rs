@@ -94,6 +94,10 @@ pub enum Generated {
     Interfaces,
     /// A list of sockets in `/proc/net`.
     Sockets(SocketList),
+    /// Another list in `/proc/net`.
+    Network(NetworkList),
+    /// A list in `/proc/sysvipc`.
+    Ipc(IpcList),
     /// A per-process file.
     Process(u32, About),
     /// A file in `/proc/PID/fdinfo`: pid and descriptor.
@@ -108,6 +112,8 @@ impl Generated {
             Generated::System(_)
                 | Generated::Interfaces
                 | Generated::Sockets(_)
+                | Generated::Network(_)
+                | Generated::Ipc(_)
                 | Generated::Process(_, About::Constant(_))
         )
     }
@@ -128,6 +134,28 @@ pub enum SocketList {
     Tcp(Domain),
     /// `udp` and `udp6`.
     Udp(Domain),
+    /// `raw`.
+    Raw,
     /// `unix`.
     Unix,
+}
+
+/// Lists in `/proc/net` besides those of sockets.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum NetworkList {
+    /// `route`: routes of IPv4.
+    Routes,
+    /// `if_inet6`: addresses of IPv6.
+    Addresses6,
+}
+
+/// Lists of System V objects in `/proc/sysvipc`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum IpcList {
+    /// `shm`.
+    Segments,
+    /// `sem`.
+    Semaphores,
+    /// `msg`.
+    Messages,
 }

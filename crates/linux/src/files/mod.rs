@@ -30,7 +30,7 @@ use crate::errno::Errno;
 use crate::ids::{DescriptionId, InodeId, ObjectId};
 use disk::Synced;
 
-pub use generated::{About, Generated, SocketList};
+pub use generated::{About, Generated, IpcList, NetworkList, SocketList};
 
 pub use inode::{Device, Directory, Inode, InodeKind};
 pub use locks::{Conflict, LockOwner, LockRange, Locks};

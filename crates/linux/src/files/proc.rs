@@ -1,17 +1,19 @@
 //! `/proc`: its static files, and the process directories, which are updated on access.
 
 use super::Files;
+use super::access::FsCredentials;
 use super::description::Target;
-use super::generated::{About, Generated, SocketList};
+use super::generated::{About, Generated, IpcList, NetworkList, SocketList};
 use super::inode::{Inode, InodeKind};
 use super::tree::{PROC, Tree};
 use crate::bytes::Bytes;
+use crate::capabilities::SYS_PTRACE;
 use crate::errno::Errno;
 use crate::event;
 use crate::host::HostState;
 use crate::ids::InodeId;
 use crate::objects::socket::Domain;
-use crate::process::{ExitState, ProcessState};
+use crate::process::{ExitState, INIT, ProcessState};
 
 const CPU: &str = "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 63\n\
 model name\t: Everett virtual processor\nstepping\t: 2\ncpu MHz\t\t: 1000.000\ncache size\t: 4096 KB\n\
@@ -39,6 +41,10 @@ const TEXTS: &[(&str, &str)] = &[
     ("/proc/filesystems", "nodev\tproc\nnodev\ttmpfs\n\text4\n"),
     ("/proc/version", "Linux version 6.1.0 (everett) #1 SMP\n"),
     ("/proc/cmdline", "\n"),
+    (
+        "/proc/net/arp",
+        "IP address       HW type     Flags       HW address            Mask     Device\n",
+    ),
     (
         "/proc/swaps",
         "Filename\t\t\t\tType\t\tSize\tUsed\tPriority\n",
@@ -201,7 +207,16 @@ pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
             "/proc/net/udp6",
             Generated::Sockets(SocketList::Udp(Domain::Inet6)),
         ),
+        ("/proc/net/raw", Generated::Sockets(SocketList::Raw)),
         ("/proc/net/unix", Generated::Sockets(SocketList::Unix)),
+        ("/proc/net/route", Generated::Network(NetworkList::Routes)),
+        (
+            "/proc/net/if_inet6",
+            Generated::Network(NetworkList::Addresses6),
+        ),
+        ("/proc/sysvipc/shm", Generated::Ipc(IpcList::Segments)),
+        ("/proc/sysvipc/sem", Generated::Ipc(IpcList::Semaphores)),
+        ("/proc/sysvipc/msg", Generated::Ipc(IpcList::Messages)),
     ];
     for (path, what) in changing {
         tree.install(
@@ -225,48 +240,47 @@ impl HostState {
         set_link(tree, b"self", format!("{pid}"));
         set_link(tree, b"thread-self", format!("{pid}/task/{tid}"));
         self.remove_process_directories();
+        let init = self.init.clone();
+        self.refresh_process(&init.process, &[INIT], now_ns);
         for at in 0..self.processes.len() {
             let process = self.processes[at].clone();
-            if matches!(process.exit_state, ExitState::Reaped) {
-                continue;
+            if !matches!(process.exit_state, ExitState::Reaped) {
+                let tids: Vec<u32> = self.tasks_of(process.pid).map(|task| task.tid).collect();
+                self.refresh_process(&process, &tids, now_ns);
             }
-            let name = process.pid.to_string();
-            let known = self.files.tree.child(PROC, name.as_bytes());
-            let directory = match known {
-                Ok(Some(id)) => id,
-                _ => self.files.tree.add_process(process.pid, now_ns),
-            };
-            self.files.tree.own_process(directory, &process);
-            let links = [
-                (&b"cwd"[..], Some(process.cwd)),
-                (b"root", Some(process.root)),
-                (b"exe", process.execution.file),
-            ];
-            for (name, target) in links {
-                if let (Ok(Some(id)), Some(target)) =
-                    (self.files.tree.child(directory, name), target)
-                {
-                    self.files.tree.get_mut(id).kind = InodeKind::Magic(Target::Inode(target));
-                }
-            }
-            let open: Vec<(String, Target)> = process
-                .descriptors
-                .iter()
-                .filter_map(|(fd, descriptor)| {
-                    let description = self.files.description(descriptor.description)?;
-                    Some((fd.to_string(), description.target))
-                })
-                .collect();
-            self.files.tree.update_fd_links(directory, &open, now_ns);
-            let pid = process.pid;
-            let open = process.descriptors.iter().map(|(fd, _)| fd);
-            let open: Vec<i32> = open.collect();
-            self.files
-                .tree
-                .update_fd_files((directory, pid), &open, now_ns);
-            let tids: Vec<u32> = self.tasks_of(process.pid).map(|task| task.tid).collect();
-            self.files.tree.update_task_links(directory, &tids, now_ns);
         }
+    }
+
+    /// Updates the directory of a process.
+    fn refresh_process(&mut self, process: &ProcessState, tids: &[u32], now_ns: u64) {
+        let pid = process.pid;
+        let known = self.files.tree.child(PROC, pid.to_string().as_bytes());
+        let directory = match known {
+            Ok(Some(id)) => id,
+            _ => self.files.tree.add_process(pid, now_ns),
+        };
+        self.files.tree.own_process(directory, process);
+        let links = [
+            (&b"cwd"[..], Some(process.cwd)),
+            (b"root", Some(process.root)),
+            (b"exe", process.execution.file),
+        ];
+        for (name, target) in links {
+            if let (Ok(Some(id)), Some(target)) = (self.files.tree.child(directory, name), target) {
+                self.files.tree.get_mut(id).kind = InodeKind::Magic(Target::Inode(target));
+            }
+        }
+        let open = process.descriptors.iter();
+        let open: Vec<(i32, Target)> = open
+            .filter_map(|(fd, descriptor)| {
+                let description = self.files.description(descriptor.description)?;
+                Some((fd, description.target))
+            })
+            .collect();
+        let tree = &mut self.files.tree;
+        tree.update_fd_links(directory, &open, now_ns);
+        tree.update_fd_files((directory, pid), &open, now_ns);
+        tree.update_task_links(directory, tids, now_ns);
     }
 
     fn remove_process_directories(&mut self) {
@@ -317,6 +331,40 @@ impl Files {
 }
 
 impl Tree {
+    /// The directory of the process that a directory in `/proc` is about.
+    fn process_directory(&self, directory: InodeId) -> Option<InodeId> {
+        let mut at = directory;
+        loop {
+            let parent = self.directory(at)?.parent;
+            if parent == PROC {
+                return Some(at);
+            }
+            if parent == at {
+                return None;
+            }
+            at = parent;
+        }
+    }
+
+    /// `EACCES` for links of a process in `/proc` unless it has the same user, or the caller may
+    /// trace all. The links to threads are for everybody.
+    pub fn check_process_link(
+        &self,
+        directory: InodeId,
+        target: Target,
+        who: &FsCredentials,
+    ) -> Result<(), Errno> {
+        let Some(process) = self.process_directory(directory) else {
+            return Ok(());
+        };
+        let is_own = self.get(process).uid == who.uid || who.has(SYS_PTRACE);
+        let is_thread = matches!(target, Target::Inode(id) if id == process);
+        match is_own || is_thread {
+            true => Ok(()),
+            false => Err(Errno::EACCES),
+        }
+    }
+
     /// Creates the directory of a process.
     fn add_process(&mut self, pid: u32, now_ns: u64) -> InodeId {
         let name = pid.to_string();
@@ -330,7 +378,7 @@ impl Tree {
             let inode = Inode::new(node, 0o444, now_ns).polled(events_of(name));
             self.add(id, name.as_bytes(), inode);
         }
-        for (name, target) in [("root", "/"), ("cwd", "/"), ("exe", "")] {
+        for (name, target) in [("root", "/"), ("cwd", "/"), ("exe", "/sbin/init")] {
             let link = InodeKind::Link(target.as_bytes().to_vec());
             self.add(id, name.as_bytes(), Inode::new(link, 0o777, now_ns));
         }
@@ -364,14 +412,14 @@ impl Tree {
     }
 
     /// Updates the links in `fd` to match the open descriptors.
-    fn update_fd_links(&mut self, process: InodeId, open: &[(String, Target)], now_ns: u64) {
+    fn update_fd_links(&mut self, process: InodeId, open: &[(i32, Target)], now_ns: u64) {
         let Ok(Some(folder)) = self.child(process, b"fd") else {
             return;
         };
         let listed = self.directory(folder).map(|folder| folder.names.clone());
         for (name, entry) in listed.unwrap_or_default() {
             let same = open.iter().any(|(fd, target)| {
-                fd.as_bytes() == name
+                fd.to_string().as_bytes() == name
                     && matches!(&self.get(entry.id).kind, InodeKind::Magic(old) if old == target)
             });
             if !same {
@@ -380,26 +428,27 @@ impl Tree {
             }
         }
         for (fd, target) in open {
-            if let Ok(None) = self.child(folder, fd.as_bytes()) {
+            let name = fd.to_string();
+            if let Ok(None) = self.child(folder, name.as_bytes()) {
                 let link = Inode::new(InodeKind::Magic(*target), 0o700, now_ns);
-                self.add(folder, fd.as_bytes(), link);
+                self.add(folder, name.as_bytes(), link);
             }
         }
     }
 
     /// Updates the files in `fdinfo` to match the open descriptors.
-    fn update_fd_files(&mut self, process: (InodeId, u32), open: &[i32], now_ns: u64) {
+    fn update_fd_files(&mut self, process: (InodeId, u32), open: &[(i32, Target)], now_ns: u64) {
         let Ok(Some(folder)) = self.child(process.0, b"fdinfo") else {
             return;
         };
         let listed = self.directory(folder).map(|folder| folder.names.clone());
         for (name, entry) in listed.unwrap_or_default() {
-            if !open.iter().any(|fd| fd.to_string().as_bytes() == name) {
+            if !open.iter().any(|(fd, _)| fd.to_string().as_bytes() == name) {
                 self.remove(folder, &name);
                 self.forget(entry.id);
             }
         }
-        for fd in open {
+        for (fd, _) in open {
             let name = fd.to_string();
             if let Ok(None) = self.child(folder, name.as_bytes()) {
                 let node = InodeKind::Generated(Generated::Descriptor(process.1, *fd));

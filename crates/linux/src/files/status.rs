@@ -5,6 +5,8 @@ use super::inode::InodeKind;
 use super::tree::Tree;
 use crate::host::HostState;
 use crate::ids::InodeId;
+use crate::objects::Object;
+use crate::objects::message_queue::MessageQueue;
 
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
@@ -57,9 +59,25 @@ impl HostState {
                     return Status::of_inode(&self.files.tree, fifo);
                 }
                 let object = self.objects.get(id.0);
+                if let Some(Object::MessageQueue(queue)) = object {
+                    return self.queue_status(8 + u64::from(id.0), queue);
+                }
                 let mode = object.map_or(PIPE | 0o600, |object| object.operations().mode);
                 self.anonymous_status(8 + u64::from(id.0), mode)
             }
+        }
+    }
+
+    fn queue_status(&self, inode: u64, queue: &MessageQueue) -> Status {
+        /// Length of the text that a read of the descriptor can return.
+        const SIZE: u64 = 80;
+        let time_ns = i64::try_from(queue.time_ns).unwrap_or(i64::MAX);
+        Status {
+            uid: queue.uid,
+            gid: queue.gid,
+            size: SIZE,
+            times_ns: [time_ns; 3],
+            ..self.anonymous_status(inode, REGULAR | queue.mode)
         }
     }
 

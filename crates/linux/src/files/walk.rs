@@ -165,6 +165,7 @@ impl<'t> Walk<'t> {
         if self.scope.has(Scope::NO_LINKS | Scope::NO_MAGIC_LINKS) {
             return Err(Errno::ELOOP);
         }
+        self.tree.check_process_link(directory, target, self.who)?;
         let elsewhere = match target {
             // A file of the tree that is no directory has no mount of its own.
             Target::Inode(id) if self.tree.get(id).is_directory() => {

@@ -4,8 +4,10 @@ use everett_expr::VisitTerms;
 use everett_vm::Buffer;
 
 use super::{Object, OpenObject, Operations, event};
+use crate::errno::Errno;
 use crate::host::HostState;
 use crate::ids::ObjectId;
+use crate::kernel::{Kernel, Stop};
 
 /// A message.
 #[derive(Clone, Debug)]
@@ -42,6 +44,10 @@ pub struct MessageQueue {
     pub uid: u32,
     /// Group id.
     pub gid: u32,
+    /// The user that its bytes count for (`RLIMIT_MSGQUEUE`).
+    pub creator: u32,
+    /// Time of the last message, or of its creation.
+    pub time_ns: u64,
     /// Number of open file descriptions.
     pub open: u32,
     /// The queue has a name.
@@ -59,6 +65,29 @@ impl MessageQueue {
         self.messages.insert(at, message);
     }
 
+    /// Bytes that a queue with these limits counts for `RLIMIT_MSGQUEUE`.
+    pub fn counted_bytes(most: u64, largest: u64) -> u64 {
+        /// What the kernel keeps for each message and for each priority.
+        const OF_MESSAGE: u64 = 48 + 48;
+        most.saturating_mul(largest.saturating_add(OF_MESSAGE))
+    }
+
+    /// What a read of its descriptor returns: its bytes, and who is notified.
+    fn text(&self) -> String {
+        let bytes: usize = self
+            .messages
+            .iter()
+            .map(|message| message.bytes.len())
+            .sum();
+        let (notice, signal, pid) = match &self.registration {
+            // `SIGEV_SIGNAL`, or `SIGEV_NONE`.
+            Some(told) if told.signal > 0 => (0, told.signal, told.pid),
+            Some(told) => (1, 0, told.pid),
+            None => (0, 0, 0),
+        };
+        format!("QSIZE:{bytes:<10} NOTIFY:{notice:<5} SIGNO:{signal:<5} NOTIFY_PID:{pid:<6}\n")
+    }
+
     /// Whether there is no space for another message.
     pub fn is_full(&self) -> bool {
         self.messages.len() as u64 >= self.most
@@ -67,6 +96,7 @@ impl MessageQueue {
 
 /// Operations of a message queue, besides sending and receiving.
 pub const OPERATIONS: Operations = Operations {
+    read,
     readiness,
     close,
     for_each_term,
@@ -87,6 +117,18 @@ pub fn queue_mut(host: &mut HostState, id: ObjectId) -> Option<&mut MessageQueue
         Object::MessageQueue(queue) => Some(queue),
         _ => None,
     }
+}
+
+/// Reads the text about a queue, from the offset of the descriptor on.
+fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Result<Buffer, Stop> {
+    let queue = queue(kernel.host, open.object).ok_or(Errno::EBADF)?;
+    let text = queue.text().into_bytes();
+    let from = text.len().min(open.description.offset as usize);
+    let len = (text.len() - from).min(usize::try_from(wanted).unwrap_or(usize::MAX));
+    if let Some(description) = kernel.host.files.description_mut(open.id) {
+        description.offset += len as u64;
+    }
+    Ok(Buffer::with_bytes(&text[from..from + len], len))
 }
 
 fn readiness(host: &HostState, open: OpenObject<'_>) -> u16 {

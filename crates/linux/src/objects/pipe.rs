@@ -217,7 +217,11 @@ fn read(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, wanted: u64) -> Resul
     if pipe.is_empty() {
         return Err(kernel.wait_for(open, event::IN, "read from a pipe"));
     }
-    kernel.host.take_from_pipe(open.object, wanted)
+    let taken = kernel.host.take_from_pipe(open.object, wanted)?;
+    if let Some(fifo) = kernel.host.files.fifo_of(open.object) {
+        kernel.note_access(fifo, open.description.flags);
+    }
+    Ok(taken)
 }
 
 fn write(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, parts: &[Buffer]) -> Result<u64, Stop> {
@@ -233,6 +237,10 @@ fn write(kernel: &mut Kernel<'_, '_>, open: OpenObject<'_>, parts: &[Buffer]) ->
         return Err(kernel.wait_for(open, event::OUT, "write to a pipe"));
     }
     kernel.host.announce(open.object, event::READING);
+    if let Some(fifo) = kernel.host.files.fifo_of(open.object) {
+        let now_ns = kernel.wall_clock_ns();
+        kernel.host.files.tree.get_mut(fifo).touch(now_ns);
+    }
     Ok(written)
 }
 

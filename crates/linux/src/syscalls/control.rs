@@ -6,7 +6,7 @@ use triomphe::Arc;
 use crate::capabilities::{SETPCAP, SYS_RESOURCE};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
-use crate::limits::{DESCRIPTORS, Limit, UNLIMITED};
+use crate::limits::{DESCRIPTORS, Limit, PROCESSOR_TIME, UNLIMITED};
 use crate::signals::is_signal;
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::property::ONE_THREAD;
@@ -32,8 +32,7 @@ pub const ROWS: &[Row] = &[
     Row::new("personality", 135, &[Int], &[], personality).without("everything but queries"),
 ];
 
-const ENFORCED: &str =
-    "only RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_MEMLOCK and RLIMIT_NPROC are enforced";
+const ENFORCED: &str = "RLIMIT_STACK and RLIMIT_RTTIME are not enforced";
 
 fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.process().limits.get(resource(call.args[0]));
@@ -94,9 +93,8 @@ impl Kernel<'_, '_> {
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
         /// Maximum number of descriptors that any process may have.
         const MAX_DESCRIPTORS: u64 = 1 << 20;
-        /// Limits that are stored but not enforced: processor time, data, stack, pending signals,
-        /// message queues, real-time processor time.
-        const NOT_ENFORCED: [usize; 6] = [0, 2, 3, 11, 12, 15];
+        /// Limits that are stored but not enforced: stack, real-time processor time.
+        const NOT_ENFORCED: [usize; 2] = [3, 15];
         let may_raise = self.is_capable(SYS_RESOURCE);
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
         let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;
@@ -113,7 +111,9 @@ impl Kernel<'_, '_> {
         }
         if pid == self.process().pid {
             self.vm.max_address_space = self.process().limits.address_space();
+            self.vm.max_data = self.process().limits.data();
         }
+        self.host.limits_processor_time |= resource == PROCESSOR_TIME && to.soft != UNLIMITED;
         if to.soft < old.soft && NOT_ENFORCED.contains(&resource) {
             self.refuse("setrlimit", format!("resource limit {resource}"));
         }

@@ -17,7 +17,7 @@ pub const ROWS: &[Row] = &[
     Row::new("close", 3, &[Fd], &[Errno::EINTR, Errno::EIO], close).with(CLOSES),
     Row::new("lseek", 8, &[Fd, Int, Int], &[], lseek),
     Row::new("ioctl", 16, &[Fd, Int, Int], &[], ioctl)
-        .without("all but FIONBIO, FIOASYNC, FIONREAD, FIOCLEX and requests of pseudo-terminals, sockets and network interfaces"),
+        .without("all but FIONBIO, FIOASYNC, FIONREAD, FIOCLEX, TFD_IOC_SET_TICKS and requests of pseudo-terminals, sockets and network interfaces, which cannot be changed"),
     Row::new("dup", 32, &[Fd], &[Errno::EMFILE], dup),
     // The caller gives the number, so the call does not run out of descriptors.
     Row::new("dup2", 33, &[Fd, Fd], &[Errno::ENOMEM], dup2),

@@ -198,7 +198,8 @@ fn timer_create(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             return Err(Errno::EINVAL.into());
         }
     }
-    if kernel.process().timers.iter().count() >= MAX {
+    let may_queue = kernel.host.may_queue_signal(kernel.process().pid);
+    if !may_queue || kernel.process().timers.iter().count() >= MAX {
         return Err(Errno::EAGAIN.into());
     }
     kernel.check(call.args[2], 4, true)?;

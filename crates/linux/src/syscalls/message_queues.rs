@@ -8,6 +8,7 @@ use crate::errno::Errno;
 use crate::files::{Description, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
+use crate::limits::QUEUE_BYTES;
 use crate::objects::message_queue::{MessageQueue, QueuedMessage, Registration, queue, queue_mut};
 use crate::objects::{Object, event};
 use crate::signals::{Signal, code, is_signal};
@@ -125,8 +126,10 @@ fn mq_timedsend(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if is_full {
         return Err(kernel.wait_at_queue(open, flags, event::OUT, deadline, "full message queue"));
     }
+    let now_ns = kernel.wall_clock_ns();
     if let Some(queue) = queue_mut(kernel.host, id) {
         let priority = priority as u32;
+        queue.time_ns = now_ns;
         queue.push(QueuedMessage { priority, bytes });
     }
     if was_empty {
@@ -157,7 +160,9 @@ fn mq_timedreceive(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if priority_address != 0 {
         kernel.write_bytes(priority_address, &message.priority.to_le_bytes())?;
     }
+    let now_ns = kernel.wall_clock_ns();
     if let Some(queue) = queue_mut(kernel.host, id) {
+        queue.time_ns = now_ns;
         queue.messages.remove(0);
     }
     kernel.host.announce(id, event::WRITING);
@@ -286,6 +291,22 @@ impl Kernel<'_, '_> {
                 return Err(Errno::EINVAL.into());
             }
         }
+        let creator = self.process().uid[0];
+        let of_user = self
+            .host
+            .objects
+            .iter()
+            .filter_map(|(_, object)| match object {
+                Object::MessageQueue(queue) if queue.creator == creator => {
+                    Some(MessageQueue::counted_bytes(queue.most, queue.largest))
+                }
+                _ => None,
+            });
+        let bytes = MessageQueue::counted_bytes(most, largest);
+        let bytes = of_user.fold(bytes, u64::saturating_add);
+        if bytes > self.process().limits.soft(QUEUE_BYTES) {
+            return Err(Errno::EMFILE.into());
+        }
         let queue = MessageQueue {
             messages: Vec::new(),
             most,
@@ -293,6 +314,8 @@ impl Kernel<'_, '_> {
             mode: call.args[2] as u32 & 0o777 & !self.process().umask,
             uid: self.process().uid[1],
             gid: self.process().gid[1],
+            creator,
+            time_ns: self.wall_clock_ns(),
             open: 0,
             named: true,
             registration: None,

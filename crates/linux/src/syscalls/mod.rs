@@ -30,6 +30,7 @@ mod paths;
 mod pidfd;
 mod pipes;
 mod poll;
+mod privileged;
 mod process;
 mod scheduling;
 mod settings;
@@ -73,6 +74,7 @@ pub const FAMILIES: &[&[Row]] = &[
     pipes::ROWS,
     poll::ROWS,
     execution::ROWS,
+    privileged::ROWS,
     process::ROWS,
     scheduling::ROWS,
     signals::ROWS,

@@ -478,7 +478,14 @@ impl Kernel<'_, '_> {
             },
             _ => {
                 let base = self.base(fd, &path)?;
-                self.resolve(base, &path, false)?
+                let id = self.resolve(base, &path, false)?;
+                let (dentry, _) = self.resolve_dentry(base, &path)?;
+                if dentry.name != b"net" {
+                    let who = self.fs_credentials();
+                    let tree = &self.host.files.tree;
+                    tree.check_process_link(dentry.directory, Target::Inode(id), &who)?;
+                }
+                id
             }
         };
         let mut target = match &self.host.files.tree.get(id).kind {

@@ -1,9 +1,9 @@
-//! Process descriptors: `pidfd_open` and `pidfd_send_signal`.
+//! Process descriptors: `pidfd_open`, `pidfd_send_signal` and `pidfd_getfd`.
 
 use everett_vm::Value;
 
 use crate::errno::Errno;
-use crate::files::OpenFlags;
+use crate::files::{Descriptor, OpenFlags};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{Object, process_of};
 use crate::process::ExitState;
@@ -30,6 +30,13 @@ pub const ROWS: &[Row] = &[
         pidfd_send_signal,
     )
     .with(SIGNALS),
+    Row::new(
+        "pidfd_getfd",
+        438,
+        &[Fd, Int, Flags],
+        &[Errno::EMFILE],
+        pidfd_getfd,
+    ),
 ];
 
 fn pidfd_open(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -80,6 +87,29 @@ fn pidfd_send_signal(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         kernel.host.send(pid, signal);
     }
     Ok(Value::ZERO)
+}
+
+/// Duplicates a descriptor of another process.
+fn pidfd_getfd(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
+    if call.args[2] != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let pid = kernel.process_of_descriptor(call.int(0))?;
+    let target = kernel.host.process_by_pid(pid);
+    let target = target.filter(|one| matches!(one.exit_state, ExitState::Alive));
+    let target = target.ok_or(Errno::ESRCH)?;
+    if !kernel.may_trace(target) {
+        return Err(Errno::EPERM.into());
+    }
+    let descriptor = target.descriptors.get(call.int(1))?;
+    let fd = kernel.process().descriptors.free_from(0)?;
+    kernel.host.files.retain(descriptor.description);
+    let copy = Descriptor {
+        close_on_exec: true,
+        ..descriptor
+    };
+    kernel.process_mut().descriptors.set(fd, Some(copy));
+    Ok(Value::concrete(fd as u64))
 }
 
 impl Kernel<'_, '_> {

@@ -2,6 +2,7 @@
 
 use everett_vm::{Value, resize};
 
+use crate::capabilities::SYS_ADMIN;
 use crate::clone::{CLONE_CLEAR_SIGHAND, CloneArgs};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
@@ -73,7 +74,7 @@ fn check_clone_flags(flags: u64) -> Result<(), Errno> {
 
 /// Names a feature that the flags of `clone` request and that the model rejects or ignores although
 /// Linux supports it.
-fn missed_clone_flags(flags: u64) -> Option<&'static str> {
+fn missed_clone_flags(flags: u64, may_isolate: bool) -> Option<&'static str> {
     const VM: u64 = 0x100;
     const FS: u64 = 0x200;
     const FILES: u64 = 0x400;
@@ -88,7 +89,7 @@ fn missed_clone_flags(flags: u64) -> Option<&'static str> {
         // Linux rejects this, too.
         None
     } else if flags & NAMESPACES != 0 {
-        Some("a namespace of clone")
+        may_isolate.then_some("a namespace of clone")
     } else if is_thread && flags & PIDFD != 0 {
         Some("CLONE_PIDFD of a thread")
     } else if is_thread && flags & (FS | FILES) != FS | FILES {
@@ -103,7 +104,9 @@ fn missed_clone_flags(flags: u64) -> Option<&'static str> {
 }
 
 fn clone(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
-    if let Some(what) = missed_clone_flags(call.args[0]) {
+    const NEW_USERS: u64 = 0x1000_0000;
+    let may_isolate = kernel.is_capable(SYS_ADMIN) || call.args[0] & NEW_USERS != 0;
+    if let Some(what) = missed_clone_flags(call.args[0], may_isolate) {
         kernel.refuse("clone", what);
     }
     check_clone_flags(call.args[0])?;

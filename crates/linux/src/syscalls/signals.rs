@@ -7,7 +7,7 @@ use crate::capabilities::KILL;
 use crate::delivery::{AUTO_DISARM, INFORMATION_SIZE, NO_STACK, ON_STACK};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
-use crate::process::{ExitState, ProcessState, SignalAction};
+use crate::process::{ExitState, INIT, ProcessState, SignalAction};
 use crate::signals::{SIGCONT, SIGKILL, SIGSTOP, Signal, bit, blockable, code, is_signal};
 use crate::table::ArgKind::{Int, Pointer};
 use crate::table::property::{ONE_THREAD, SIGNALS};
@@ -69,9 +69,6 @@ pub const ROWS: &[Row] = &[
     )
     .with(SIGNALS),
 ];
-
-/// The pid of init, which exists on every host.
-const INIT: i32 = 1;
 
 /// Size of a signal mask.
 const MASK_SIZE: u64 = 8;
@@ -248,10 +245,11 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if target == i32::MIN {
         return Err(Errno::ESRCH.into());
     }
-    let targets: Vec<u32> = kernel
-        .host
-        .processes
-        .iter()
+    let all = kernel.host.processes.iter().map(|process| &**process);
+    // Only its own pid selects init.
+    let init = Some(&kernel.host.init.process).filter(|init| target == init.pid as i32);
+    let targets: Vec<u32> = all
+        .chain(init)
         .filter(|process| match target {
             0 => process.group == own_group,
             -1 => process.pid != own_pid,
@@ -262,10 +260,7 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         .map(|process| process.pid)
         .collect();
     if targets.is_empty() {
-        return match target {
-            INIT => signal_init(kernel),
-            _ => Err(Errno::ESRCH.into()),
-        };
+        return Err(Errno::ESRCH.into());
     }
     let mut allowed = targets;
     allowed.retain(|pid| kernel.may_signal(*pid, number));
@@ -278,14 +273,6 @@ fn kill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
     }
     Ok(Value::ZERO)
-}
-
-/// Answers a signal to init, which is not a process of the host: it has no effect.
-fn signal_init(kernel: &Kernel<'_, '_>) -> Answer {
-    match kernel.is_capable(KILL) {
-        true => Ok(Value::ZERO),
-        false => Err(Errno::EPERM.into()),
-    }
 }
 
 fn tkill(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
@@ -309,10 +296,7 @@ fn rt_sigqueueinfo(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let signal = kernel.read_signal(call.int(1), call.args[2], pid)?;
     let known = kernel.host.process_by_pid(pid);
     if known.is_none_or(|process| matches!(process.exit_state, ExitState::Reaped)) {
-        return match call.int(0) {
-            INIT => signal_init(kernel),
-            _ => Err(Errno::ESRCH.into()),
-        };
+        return Err(Errno::ESRCH.into());
     }
     if !kernel.may_signal(pid, signal.number) {
         return Err(Errno::EPERM.into());
@@ -379,6 +363,12 @@ impl Kernel<'_, '_> {
 
     fn send_to_thread(&mut self, pid: Option<u32>, tid: u32, signal: Signal) -> Answer {
         let target = self.host.task_by_tid(tid);
+        if target.is_none() && tid == INIT && pid.is_none_or(|pid| pid == INIT) {
+            return match self.may_signal(INIT, signal.number) {
+                true => Ok(Value::ZERO),
+                false => Err(Errno::EPERM.into()),
+            };
+        }
         let target = target.filter(|at| pid.is_none_or(|pid| pid == self.host.tasks[*at].pid));
         let target = target.ok_or(Errno::ESRCH)?;
         if !self.may_signal(self.host.tasks[target].pid, signal.number) {

@@ -6,7 +6,6 @@ use super::sockets::OpenSocket;
 use super::time::SECOND;
 use crate::capabilities::{SETGID, SETUID, SYS_ADMIN};
 use crate::errno::Errno;
-use crate::exit::INIT;
 use crate::files::Descriptor;
 use crate::ids::DescriptionId;
 use crate::kernel::{Kernel, Stop};
@@ -34,6 +33,12 @@ const TYPE_OF_SERVICE: u32 = 1;
 const TTL: u32 = 2;
 const RECEIVE_TTL: u32 = 12;
 const RECEIVE_TOS: u32 = 13;
+const HOPS6: u32 = 52;
+const TRAFFIC_CLASS: u32 = 67;
+const RECEIVE_HOPS6: u32 = 51;
+const RECEIVE_TRAFFIC_CLASS: u32 = 66;
+/// `TCP_INQ`: bytes that are left in the queue.
+const LEFT: u32 = 36;
 
 /// Index of the interface at which a datagram to this address arrives.
 fn interface_of(ip: IpAddr) -> u32 {
@@ -58,6 +63,39 @@ fn packet_info6(ip: IpAddr) -> Vec<u8> {
     [&octets[..], &interface_of(ip).to_le_bytes()].concat()
 }
 
+/// Adds what a program wants in the header of its datagram: hops, type of service, source.
+fn add_of_header(ancillary: &mut Ancillary, kind: (u32, u32), data: &[u8]) -> Result<(), Errno> {
+    let number = || match (data.first_chunk(), data) {
+        (Some(word), _) => i32::from_le_bytes(*word),
+        (None, [byte]) if kind == (level::IP, TYPE_OF_SERVICE) => i32::from(*byte),
+        _ => -2,
+    };
+    let byte = || u8::try_from(number()).map_err(|_| Errno::EINVAL);
+    match kind {
+        (level::IP, TTL) => match byte()? {
+            0 => return Err(Errno::EINVAL),
+            ttl => ancillary.hops.0 = Some(ttl),
+        },
+        (level::IP, TYPE_OF_SERVICE) => ancillary.hops.1 = Some(byte()?),
+        (level::IPV6, HOPS6) if number() != -1 => ancillary.hops.0 = Some(byte()?),
+        (level::IPV6, TRAFFIC_CLASS) if number() != -1 => ancillary.hops.1 = Some(byte()?),
+        (level::IPV6, HOPS6 | TRAFFIC_CLASS) => {}
+        (level::IP, PACKET_INFO) => {
+            let own = data.get(4..8).and_then(|own| own.first_chunk::<4>());
+            let own = IpAddr::from(*own.ok_or(Errno::EINVAL)?);
+            ancillary.source = Some(own).filter(|own| !own.is_unspecified());
+        }
+        (level::IPV6, PACKET_INFO6) => {
+            let own = data.first_chunk::<16>().ok_or(Errno::EINVAL)?;
+            let own = IpAddr::from(*own).to_canonical();
+            ancillary.source = Some(own).filter(|own| !own.is_unspecified());
+        }
+        (level::IP | level::IPV6, _) => return Err(Errno::EINVAL),
+        _ => {}
+    }
+    Ok(())
+}
+
 /// An ancillary data entry: level, type and bytes.
 type ControlMessage = (u32, u32, Vec<u8>);
 
@@ -76,7 +114,8 @@ impl Kernel<'_, '_> {
         if len > MAX {
             return Err(Errno::ENOBUFS.into());
         }
-        let domain = self.socket_of(socket.open())?.domain;
+        let socket = self.socket_of(socket.open())?;
+        let (domain, has_headers) = (socket.domain, socket.is_udp());
         let bytes = self.read_bytes(address, len)?;
         let mut rest = bytes.as_slice();
         while rest.len() as u64 >= HEADER {
@@ -90,8 +129,14 @@ impl Kernel<'_, '_> {
                 return Err(Errno::EINVAL.into());
             }
             let data = &rest[HEADER as usize..len as usize];
-            if domain == Domain::Unix && word(8) == SOL_SOCKET {
-                self.add_ancillary(&mut ancillary, word(12), data)?;
+            match (domain, word(8)) {
+                (Domain::Unix, SOL_SOCKET) => {
+                    self.add_ancillary(&mut ancillary, word(12), data)?;
+                }
+                (Domain::Inet | Domain::Inet6, level) if has_headers => {
+                    add_of_header(&mut ancillary, (level, word(12)), data)?;
+                }
+                _ => {}
             }
             let next = (len.next_multiple_of(8) as usize).min(rest.len());
             rest = &rest[next..];
@@ -125,7 +170,7 @@ impl Kernel<'_, '_> {
                 if !may {
                     return Err(Errno::EPERM.into());
                 }
-                if *pid != INIT && self.host.process_by_pid(*pid).is_none() {
+                if self.host.process_by_pid(*pid).is_none() {
                     return Err(Errno::ESRCH.into());
                 }
                 ancillary.credentials = Some(Credentials {
@@ -240,20 +285,36 @@ impl Kernel<'_, '_> {
             let sender = received.credentials.unwrap_or(Credentials::NOBODY);
             control_messages.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));
         }
+        if socket.is_tcp() && socket.options.other(level::TCP, LEFT) == Some(1) {
+            // The end of the stream counts as a byte.
+            let left = socket.inbox.len().max(u64::from(socket.end_received));
+            let left = i32::try_from(left).unwrap_or(i32::MAX);
+            control_messages.push((level::TCP, LEFT, left.to_le_bytes().to_vec()));
+        }
         if let (Some(to), Some(own)) = (received.to.internet(), own) {
             let wants = |level: u32, name: u32| socket.options.other(level, name) == Some(1);
             if socket.domain == Domain::Inet && wants(level::IP, PACKET_INFO) {
                 control_messages.push((level::IP, PACKET_INFO, packet_info(own, to.ip())));
             }
             if socket.domain == Domain::Inet && wants(level::IP, RECEIVE_TTL) {
-                let ttl = u32::from(received.hops.0).to_le_bytes().to_vec();
+                let ttl = u32::from(received.hops.ttl).to_le_bytes().to_vec();
                 control_messages.push((level::IP, TTL, ttl));
             }
             if socket.domain == Domain::Inet && wants(level::IP, RECEIVE_TOS) {
-                control_messages.push((level::IP, TYPE_OF_SERVICE, vec![received.hops.1]));
+                control_messages.push((level::IP, TYPE_OF_SERVICE, vec![received.hops.tos]));
             }
             if socket.domain == Domain::Inet6 && wants(level::IPV6, RECEIVE_PACKET_INFO6) {
                 control_messages.push((level::IPV6, PACKET_INFO6, packet_info6(to.ip())));
+            }
+            let numbers = [
+                (RECEIVE_HOPS6, HOPS6, received.hops.ttl),
+                (RECEIVE_TRAFFIC_CLASS, TRAFFIC_CLASS, received.hops.tos),
+            ];
+            for (option, kind, value) in numbers {
+                if socket.domain == Domain::Inet6 && to.is_ipv6() && wants(level::IPV6, option) {
+                    let value = u32::from(value).to_le_bytes().to_vec();
+                    control_messages.push((level::IPV6, kind, value));
+                }
             }
         }
         Ok(control_messages)

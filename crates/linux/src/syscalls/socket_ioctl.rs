@@ -3,6 +3,7 @@
 use everett_vm::Value;
 use std::net::IpAddr;
 
+use crate::capabilities::NET_ADMIN;
 use crate::errno::Errno;
 use crate::ids::ObjectId;
 use crate::kernel::{Answer, Kernel, Stop};
@@ -21,6 +22,15 @@ const METRIC: u64 = 0x891d;
 const MTU: u64 = 0x8921;
 const HARDWARE: u64 = 0x8927;
 const INDEX: u64 = 0x8933;
+const QUEUE_LEN: u64 = 0x8942;
+/// `SIOCADDRT` and `SIOCDELRT`.
+const CHANGE_ROUTES: [u64; 2] = [0x890b, 0x890c];
+const SET_FLAGS: u64 = 0x8914;
+const SET_METRIC: u64 = 0x891e;
+const SET_MTU: u64 = 0x8922;
+/// Requests that set the address, target, broadcast address, mask, name, hardware address and
+/// queue length of an interface.
+const SET_OTHERS: [u64; 7] = [0x8916, 0x8918, 0x891a, 0x891c, 0x8923, 0x8924, 0x8943];
 /// Sizes of a `struct ifreq`, and of the name at its start.
 const REQUEST: u64 = 40;
 const NAME: usize = 16;
@@ -49,11 +59,54 @@ impl Kernel<'_, '_> {
             }
             ALL => self.write_interfaces(at),
             NAME_OF => self.write_interface_name(at),
-            FLAGS | ADDRESS | BROADCAST | MASK | METRIC | MTU | HARDWARE | INDEX => {
+            FLAGS | ADDRESS | BROADCAST | MASK | METRIC | MTU | HARDWARE | INDEX | QUEUE_LEN => {
                 self.write_interface(request, at)
+            }
+            SET_FLAGS | SET_METRIC | SET_MTU => self.set_interface(request, at),
+            _ if SET_OTHERS.contains(&request) => self.set_interface(request, at),
+            _ if CHANGE_ROUTES.contains(&request) && self.is_internet(object) => {
+                match self.is_capable(NET_ADMIN) {
+                    true => Err(self.refused_change(request)),
+                    false => Err(Errno::EPERM.into()),
+                }
             }
             _ => return None,
         })
+    }
+
+    fn is_internet(&self, object: ObjectId) -> bool {
+        let socket = self.host.socket(object);
+        socket.is_some_and(|socket| socket.domain.is_internet())
+    }
+
+    fn refused_change(&mut self, request: u64) -> Stop {
+        self.refuse("ioctl", format!("ioctl request {request:#x}"));
+        Errno::EOPNOTSUPP.into()
+    }
+
+    /// Changes an interface: only to what it is already.
+    fn set_interface(&mut self, request: u64, at: u64) -> Answer {
+        /// `IFF_UP`, `IFF_NOTRAILERS`, `IFF_NOARP`, `IFF_PROMISC`, `IFF_ALLMULTI`: what programs can
+        /// change.
+        const CHANGEABLE: u32 = 0x3a1;
+        let wanted = self.read_bytes(at, REQUEST)?;
+        if !self.is_capable(NET_ADMIN) {
+            return Err(Errno::EPERM.into());
+        }
+        let end = wanted.iter().position(|byte| *byte == 0).unwrap_or(NAME);
+        let interface = self.host.network.interface_named(&wanted[..end.min(NAME)]);
+        let interface = interface.ok_or(Errno::ENODEV)?;
+        let value = int_at(&wanted, NAME);
+        let is_same = match request {
+            SET_FLAGS => (value ^ interface.flags) & CHANGEABLE == 0,
+            SET_MTU => value == interface.mtu,
+            SET_METRIC => value == 0,
+            _ => false,
+        };
+        match is_same {
+            true => Ok(Value::ZERO),
+            false => Err(self.refused_change(request)),
+        }
     }
 
     fn write_int(&mut self, at: u64, value: u64) -> Answer {
@@ -111,6 +164,7 @@ impl Kernel<'_, '_> {
         let value = match request {
             FLAGS => (interface.flags as u16).to_le_bytes().to_vec(),
             METRIC => vec![0; 4],
+            QUEUE_LEN => 1000u32.to_le_bytes().to_vec(),
             MTU => interface.mtu.to_le_bytes().to_vec(),
             INDEX => interface.index.to_le_bytes().to_vec(),
             HARDWARE => [&interface.kind.to_le_bytes()[..], &interface.hardware].concat(),

@@ -9,7 +9,8 @@ use crate::frames::protocol;
 use crate::ids::ObjectId;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::socket::{
-    Credentials, Domain, LOOPBACK, Socket, SocketState, capabilities_for, has_missing_effect, level,
+    Credentials, Domain, LOOPBACK, Socket, SocketState, UDP_CORK, capabilities_for,
+    has_missing_effect, level,
 };
 use crate::table::ArgKind::{Fd, Int, Pointer};
 use crate::table::{Call, Row};
@@ -54,10 +55,21 @@ const FORCE_SEND_BUFFER: u32 = 32;
 const FORCE_RECEIVE_BUFFER: u32 = 33;
 const PROTOCOL: u32 = 38;
 const DOMAIN: u32 = 39;
+/// Memory that the socket uses: nine numbers.
+const MEMORY: u32 = 55;
+const PEEK_OFFSET: u32 = 42;
+const LOCK_FILTER: u32 = 44;
 const ONLY_V6: u32 = 26;
 const HOPS: u32 = 2;
 const HEADER_INCLUDED: u32 = 3;
 const ICMP_FILTER: u32 = 1;
+/// `IP_OPTIONS`, `IP_MTU` and `IPV6_MTU`.
+const HEADER_OPTIONS: u32 = 4;
+const PATH_MTU: u32 = 14;
+const PATH_MTU6: u32 = 24;
+/// `IP_MINTTL` and `IPV6_UNICAST_HOPS`.
+const LEAST_HOPS: u32 = 21;
+const HOPS6: u32 = 16;
 /// `IP_TOS`, and its bits about congestion.
 const TYPE_OF_SERVICE: u32 = 1;
 const CONGESTION: i32 = 3;
@@ -101,10 +113,15 @@ fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     result?;
     let socket = kernel.socket_of(found.open())?;
     let works = match (level, name) {
-        (level::IP, HOPS) => socket.is_raw() || socket.is_ping(),
+        // The segments of TCP have no headers in the model; Linux looks at the least number of
+        // hops for TCP only.
+        (level::IP, HOPS | LEAST_HOPS) | (level::IPV6, HOPS6) => !socket.is_tcp(),
         (level::SOCKET, BIND_TO_DEVICE) => !socket.kind.has_connections(),
         _ => false,
     };
+    if (level, name) == (level::UDP, UDP_CORK) && !socket.options.is_corked() {
+        kernel.uncork(found.open())?;
+    }
     if has_missing_effect(level, name) && !works && bytes.iter().any(|byte| *byte != 0) {
         kernel.refuse("setsockopt", option_name(level, name));
     }
@@ -122,6 +139,17 @@ fn getsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     };
     kernel.check_level(found.object, level, otherwise)?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
+    if matches!(
+        (level, name),
+        (level::IP, PATH_MTU) | (level::IPV6, PATH_MTU6)
+    ) {
+        let mtu = kernel.host.path_mtu(found.object).ok_or(Errno::ENOTCONN)?;
+        let told = mtu.to_le_bytes();
+        let told = &told[..room.min(told.len())];
+        kernel.write_bytes(call.args[3], told)?;
+        kernel.write_bytes(call.args[4], &(told.len() as u32).to_le_bytes())?;
+        return Ok(Value::ZERO);
+    }
     let socket = kernel.host.socket(found.object).ok_or(Errno::ENOTSOCK)?;
     let bytes = if level == level::SOCKET {
         get_of_socket(socket, name)
@@ -254,6 +282,15 @@ impl Kernel<'_, '_> {
                 let seconds = number(bytes.get(4..).unwrap_or_default()).ok_or(Errno::EINVAL)?;
                 options.linger_s = (value != 0).then_some(seconds as u32);
             }
+            PEEK_OFFSET
+                if !matches!(socket.domain, Domain::Unix) && !socket.domain.is_internet() =>
+            {
+                return Err(Errno::EOPNOTSUPP);
+            }
+            PEEK_OFFSET => options.peek_offset = u64::try_from(value).ok(),
+            LOCK_FILTER if value == 0 && options.other(level::SOCKET, name) == Some(1) => {
+                return Err(Errno::EPERM);
+            }
             RECEIVE_TIMEOUT => options.receive_timeout_ns = timeout(bytes)?,
             SEND_TIMEOUT => options.send_timeout_ns = timeout(bytes)?,
             _ => options.set_other(level::SOCKET, name, value)?,
@@ -353,6 +390,8 @@ fn get_of_socket(socket: &Socket, name: u32) -> Option<Vec<u8>> {
             let peer = socket.peer_owner.filter(|_| socket.domain == Domain::Unix);
             return Some(peer.unwrap_or(Credentials::NOBODY).to_bytes());
         }
+        PEEK_OFFSET => options.peek_offset.map_or(u32::MAX, |at| at as u32),
+        MEMORY => return Some(memory(socket)),
         RECEIVE_TIMEOUT => return Some(timeval(options.receive_timeout_ns)),
         SEND_TIMEOUT => return Some(timeval(options.send_timeout_ns)),
         BIND_TO_DEVICE if options.device == LOOPBACK => return Some(b"lo\0".to_vec()),
@@ -382,6 +421,8 @@ fn get_of_protocol(socket: &Socket, level: u32, name: u32) -> Option<Vec<u8>> {
             Some(index.to_le_bytes().to_vec())
         }
         (level::IPV6, ONLY_V6) => Some(u32::from(socket.options.only_v6).to_le_bytes().to_vec()),
+        // No socket has options in the headers of its packets.
+        (level::IP, HEADER_OPTIONS) => Some(Vec::new()),
         (level::TCP, TCP_INFO) => Some(tcp_info(socket)),
         (level::TCP, TCP_CONGESTION) => {
             let mut name = b"cubic".to_vec();
@@ -393,6 +434,17 @@ fn get_of_protocol(socket: &Socket, level: u32, name: u32) -> Option<Vec<u8>> {
             Some(value.to_le_bytes().to_vec())
         }
     }
+}
+
+/// `SO_MEMINFO`: memory for received bytes, receive buffer, memory for bytes to send, send buffer,
+/// and five numbers that are 0 here.
+fn memory(socket: &Socket) -> Vec<u8> {
+    let options = &socket.options;
+    let received = socket.inbox.len() as u32;
+    let first = [received, options.receive_buffer, 0, options.send_buffer];
+    let mut bytes = first.map(u32::to_le_bytes).concat();
+    bytes.resize(9 * 4, 0);
+    bytes
 }
 
 /// The start of a `struct tcp_info`: connection state, and length of the accept queue.

@@ -224,8 +224,6 @@ impl Kernel<'_, '_> {
                         .ok_or(Errno::EINVAL)
                 }
             },
-            // Init, which is not modelled, exists and uses no time.
-            _ if !(clock >> 3) == 1 => Ok(TimeBase::Process(1)),
             _ => {
                 let process = self.process_or_self(!(clock >> 3));
                 let process = process.map_err(|_| Errno::EINVAL)?;

@@ -57,7 +57,7 @@ fn calls_that_are_refused_or_ignored_are_told() {
         ("clone", &[0x4000_0011], "a namespace of clone"),
         ("clone", &[0x1_1f00], "CLONE_PIDFD of a thread"),
         ("clone", &[0x411], "a process that shares its files"),
-        ("setrlimit", &[2, little], "resource limit 2"),
+        ("setrlimit", &[3, little], "resource limit 3"),
         (
             "arch_prctl",
             &[0x1001, block],

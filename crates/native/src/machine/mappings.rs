@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use everett_linux::{Bytes, CallOutcome, Errno, Host, MappedFile, MemoryChange, TaskName};
+use everett_linux::{
+    Bytes, CallOutcome, Errno, Host, MappedFile, MemoryChange, MemoryRequest, TaskName,
+};
 use everett_vm::{Buffer, ExecContext, PAGE, made_bytes};
 use nix::unistd::Pid;
 
@@ -53,6 +55,21 @@ const LITTLE_UNSYNCED: u64 = 1 << 20;
 
 /// End of the addresses of programs.
 const ADDRESSES: u64 = 0x8000_0000_0000;
+
+/// Returns whether a mapping belongs to the program, and not to the kernel or to Everett.
+fn is_of_program(mapping: &RealMapping) -> bool {
+    mapping.start < ADDRESSES && !gate::overlaps(mapping.start, mapping.end - mapping.start)
+}
+
+/// Returns whether a mapping counts for `RLIMIT_DATA`.
+fn is_data(mapping: &RealMapping) -> bool {
+    mapping.is_data && !mapping.is_shared && !mapping.is_stack
+}
+
+fn bytes_inside(mapping: &RealMapping, range: &std::ops::Range<u64>) -> u64 {
+    let (start, end) = (mapping.start.max(range.start), mapping.end.min(range.end));
+    end.saturating_sub(start)
+}
 
 /// Returns whether `shmat` would map a segment over the gate. Addresses are rounded down if the
 /// call allows that.
@@ -158,6 +175,9 @@ impl NativeMachine<'_> {
             call_numbers::MREMAP => third.saturating_sub(second),
             call_numbers::MADVISE if POPULATING.contains(&third) => second,
             call_numbers::BRK if first != 0 => 0,
+            call_numbers::MPROTECT if third & WRITE != 0 => {
+                return self.address_space_error(name, call, 0);
+            }
             _ => return Ok(None),
         };
         if let Some(refusal) = self.address_space_error(name, call, more)? {
@@ -268,40 +288,63 @@ impl NativeMachine<'_> {
             call_numbers::BRK => call.args[0].saturating_sub(end),
             _ => more.next_multiple_of(PAGE_SIZE),
         };
-        let replaced = match call.number {
-            call_numbers::MMAP if call.args[3] & FIXED != 0 => call.args[0]..call.args[0] + more,
-            _ => 0..0,
-        };
-        // Mappings of the kernel and of Everett do not belong to the program.
-        let is_own = |mapping: &RealMapping| {
-            mapping.start < ADDRESSES && !gate::overlaps(mapping.start, mapping.end - mapping.start)
-        };
         let mappings = mappings_of(native.tracee.process)?;
-        let own = mappings.iter().filter(|mapping| is_own(mapping));
-        let bytes = |mapping: &RealMapping| {
-            let inside = mapping
-                .end
-                .min(replaced.end)
-                .saturating_sub(mapping.start.max(replaced.start));
-            mapping.end - mapping.start - inside
-        };
-        let mapped = own.map(bytes).sum();
-        let [first, second, ..] = call.args;
-        let is_locked = match call.number {
-            call_numbers::MMAP => call.args[3] & LOCKED != 0,
-            call_numbers::MREMAP => {
-                let end = first.saturating_add(second);
-                self.host.is_memory_locked(name.pid, first, end)
-            }
-            _ => false,
-        };
-        let refusal = self.host.refuses_memory(name.pid, mapped, more, is_locked);
+        let own: Vec<_> = mappings.into_iter().filter(is_of_program).collect();
+        let request = self.memory_request(name, call, &own, more);
+        let refusal = self.host.refuses_memory(name.pid, &request);
         Ok(match (refusal, call.number) {
             (None, _) => None,
             (Some(_), call_numbers::BRK) => Some(end),
-            (Some(_), _) if more == 0 => None,
+            (Some(_), _) if (request.more, request.more_data) == (0, 0) => None,
             (Some(errno), _) => Some(errno.result()),
         })
+    }
+
+    /// What a call asks for that takes `more` bytes, besides the mappings of the program.
+    fn memory_request(
+        &self,
+        name: TaskName,
+        call: &Call,
+        own: &[RealMapping],
+        more: u64,
+    ) -> MemoryRequest {
+        let [first, second, third, flags, ..] = call.args;
+        let replaced = match call.number {
+            call_numbers::MMAP if flags & FIXED != 0 => first..first.saturating_add(more),
+            _ => 0..0,
+        };
+        let left = |mapping: &&RealMapping| {
+            let all = mapping.end - mapping.start;
+            all - bytes_inside(mapping, &replaced)
+        };
+        let data = own.iter().filter(|mapping| is_data(mapping));
+        let (is_locked, more_data) = match call.number {
+            call_numbers::MMAP => {
+                let is_data = flags & TYPE == PRIVATE && third & WRITE != 0;
+                (flags & LOCKED != 0, if is_data { more } else { 0 })
+            }
+            call_numbers::MREMAP => {
+                let end = first.saturating_add(second);
+                let mut all = own.iter();
+                let grows = all.any(|one| is_data(one) && (one.start..one.end).contains(&first));
+                let is_locked = self.host.is_memory_locked(name.pid, first, end);
+                (is_locked, if grows { more } else { 0 })
+            }
+            call_numbers::MPROTECT => {
+                let changed = first..first.saturating_add(second.next_multiple_of(PAGE_SIZE));
+                let others = own.iter().filter(|one| !one.is_data && !one.is_shared);
+                (false, others.map(|one| bytes_inside(one, &changed)).sum())
+            }
+            _ => (false, more),
+        };
+        MemoryRequest {
+            mapped: own.iter().map(|mapping| left(&mapping)).sum(),
+            data: data.map(|mapping| left(&mapping)).sum(),
+            more,
+            more_data,
+            is_locked,
+            is_break: call.number == call_numbers::BRK && more > 0,
+        }
     }
 
     /// Checks the time at every call, since a single call can move much memory. Checks the other

@@ -111,7 +111,7 @@ impl Connection {
         while let Some(bytes) = self.unsent.front() {
             let buffer = |bytes: &[u8]| Buffer::with_bytes(bytes, bytes.len());
             if is_udp {
-                kinds.push(PacketKind::Datagram(buffer(bytes)));
+                kinds.push(PacketKind::Datagram(buffer(bytes).into()));
                 self.unsent.pop_front();
                 continue;
             }

@@ -210,7 +210,7 @@ impl Peer {
         }
         match &packet.kind {
             PacketKind::Syn { window } => self.syn_arrives(packet, *window, &mut out),
-            PacketKind::Datagram(bytes) => self.datagram_arrives(packet, bytes, &mut out),
+            PacketKind::Datagram(sent) => self.datagram_arrives(packet, &sent.bytes, &mut out),
             PacketKind::Frame(_) | PacketKind::Unreachable { .. } | PacketKind::Established => {}
             _ => self.segment_arrives(packet, &mut out),
         }

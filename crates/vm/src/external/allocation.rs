@@ -107,7 +107,9 @@ impl Vm<'_> {
             self.reached_max_heap = true;
             return Ok(self.exhausted());
         }
-        if self.memory.address_space().saturating_add(bytes) > self.max_address_space {
+        if self.memory.address_space().saturating_add(bytes) > self.max_address_space
+            || self.memory.data_bytes().saturating_add(bytes) > self.max_data
+        {
             return Ok(self.exhausted());
         }
         let stack = self.stack();

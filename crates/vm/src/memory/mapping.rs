@@ -297,11 +297,11 @@ impl Memory {
         let is_memory =
             traits.backing == Backing::Anonymous && traits.protection != Protection::NONE;
         if is_memory && size <= LARGEST_IN_SLOT {
-            let before = self.heap_bytes;
+            let before = (self.heap_bytes, self.data_bytes);
             let object = self.allocate(size, PAGE_SIZE, ObjectKind::Mapping)?;
             let start = object.start;
             *object = Object::of_region(start, size, ObjectKind::Mapping, Region::default());
-            self.heap_bytes = before;
+            (self.heap_bytes, self.data_bytes) = before;
             return Some(start);
         }
         if let Some(start) = self.room_below(self.lowest, size) {
@@ -379,6 +379,7 @@ impl Memory {
     fn account(&mut self, before: Footprint, after: Footprint) {
         self.heap_bytes = self.heap_bytes - before.counted + after.counted;
         self.reserved_bytes = self.reserved_bytes - before.reserved + after.reserved;
+        self.data_bytes = self.data_bytes - before.data + after.data;
         self.runs = self.runs - before.runs + after.runs;
     }
 

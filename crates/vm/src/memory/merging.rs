@@ -204,6 +204,7 @@ impl Merge<'_> {
     pub fn memory(&mut self, first: &Memory, second: &Memory) -> Option<Memory> {
         let is_same = first.heap_bytes == second.heap_bytes
             && first.reserved_bytes == second.reserved_bytes
+            && first.data_bytes == second.data_bytes
             && first.runs == second.runs
             && first.viewers.is_empty()
             && second.viewers.is_empty()

@@ -76,6 +76,8 @@ pub struct Memory {
     heap_bytes: u64,
     /// Bytes of mappings that do not count as memory in use: reservations and files.
     reserved_bytes: u64,
+    /// Bytes of heap blocks and of private writable mappings.
+    data_bytes: u64,
     /// Number of runs of mapped pages with individual attributes.
     runs: u64,
     /// Addresses of the objects that map files.
@@ -145,6 +147,7 @@ impl Memory {
             }),
             heap_bytes: 0,
             reserved_bytes: 0,
+            data_bytes: 0,
             runs: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
@@ -165,6 +168,7 @@ impl Memory {
             }),
             heap_bytes: 0,
             reserved_bytes: 0,
+            data_bytes: 0,
             runs: 0,
             viewers: Vec::new(),
             lowest: mapping::TOP,
@@ -195,6 +199,11 @@ impl Memory {
     /// Returns the number of bytes of the address space that blocks and mappings take.
     pub fn address_space(&self) -> u64 {
         self.heap_bytes + self.reserved_bytes
+    }
+
+    /// Returns the number of bytes that heap blocks and private writable mappings take.
+    pub fn data_bytes(&self) -> u64 {
+        self.data_bytes
     }
 
     /// Returns the number of runs of mapped pages with individual attributes. Private memory that
@@ -287,6 +296,7 @@ impl Memory {
         table.set(index, Object::zeroed(start, size, kind));
         if matches!(kind, ObjectKind::Heap | ObjectKind::Mapping) {
             self.heap_bytes += size;
+            self.data_bytes += size;
         }
         self.near_mut(start)
     }
@@ -376,7 +386,9 @@ impl Memory {
     pub fn free(&mut self, start: u64, kind: ObjectKind, by: Option<StackId>) -> Result<(), Bug> {
         match self.near(start) {
             Some(object) if object.start == start && object.kind == kind && object.is_live() => {
-                self.heap_bytes -= object.counted_bytes();
+                let footprint = object.footprint();
+                self.heap_bytes -= footprint.counted;
+                self.data_bytes -= footprint.data;
                 if let Some(object) = self.near_mut(start) {
                     object.kill(by);
                 }

@@ -57,6 +57,8 @@ pub(super) struct Footprint {
     pub counted: u64,
     /// Bytes that are mapped in addition.
     pub reserved: u64,
+    /// Bytes of private memory that is writable.
+    pub data: u64,
     /// Number of page runs.
     pub runs: u64,
 }
@@ -306,6 +308,10 @@ impl Object {
         Footprint {
             counted,
             reserved: mapped - counted,
+            data: match (&self.content, self.kind) {
+                (Content::Region(region), ObjectKind::Mapping) => region.data_bytes(),
+                _ => counted,
+            },
             runs: match (&self.content, self.kind) {
                 (Content::Region(region), ObjectKind::Mapping) => region.runs().len() as u64,
                 _ => 0,

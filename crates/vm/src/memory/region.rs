@@ -120,6 +120,12 @@ impl MappingTraits {
         counted: true,
         allocated: None,
     };
+
+    /// Returns whether the pages are private and writable.
+    pub fn is_data(&self) -> bool {
+        let is_shared = matches!(self.backing, Backing::Shared { .. });
+        self.protection.allows(true) && !is_shared
+    }
 }
 
 /// A run of consecutive pages with the same attributes.
@@ -151,10 +157,15 @@ impl PageRun {
         })
     }
 
-    /// Returns the number of pages, and the number of pages that count as memory in use.
-    fn pages(&self) -> (u64, u64) {
-        let counted = self.traits.counted && self.traits.protection != Protection::NONE;
-        (self.count, if counted { self.count } else { 0 })
+    /// Returns the number of pages.
+    fn pages(&self) -> PageCounts {
+        let traits = &self.traits;
+        let counts = |yes: bool| if yes { self.count } else { 0 };
+        PageCounts {
+            mapped: self.count,
+            used: counts(traits.counted && traits.protection != Protection::NONE),
+            data: counts(traits.is_data()),
+        }
     }
 
     /// Returns whether `next` continues this run with the same attributes.
@@ -165,6 +176,31 @@ impl PageRun {
                 backing,
                 ..self.traits
             } == next.traits
+    }
+}
+
+/// Numbers of pages.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+struct PageCounts {
+    /// All that are mapped.
+    mapped: u64,
+    /// Those that count as memory in use.
+    used: u64,
+    /// Those that are private and writable.
+    data: u64,
+}
+
+impl PageCounts {
+    fn add(&mut self, more: PageCounts) {
+        self.mapped += more.mapped;
+        self.used += more.used;
+        self.data += more.data;
+    }
+
+    fn remove(&mut self, less: PageCounts) {
+        self.mapped -= less.mapped;
+        self.used -= less.used;
+        self.data -= less.data;
     }
 }
 
@@ -237,8 +273,8 @@ pub(super) enum AccessDenial {
 pub struct Region {
     /// The runs, ordered and disjoint.
     runs: Vec<PageRun>,
-    /// Number of pages in the runs, and of pages that count as memory in use.
-    pages: (u64, u64),
+    /// Numbers of pages in the runs.
+    pages: PageCounts,
     /// Pages that are not in a file: anonymous pages and private copies.
     own: BTreeMap<u64, Arc<PageBlock>>,
     files: Vec<FileView>,
@@ -523,14 +559,13 @@ impl Region {
         let to = self.runs.partition_point(|run| run.first < end).max(from);
         let mut new = Vec::with_capacity(to - from + 2);
         for run in &self.runs[from..to] {
-            let (all, counted) = run.pages();
-            self.pages = (self.pages.0 - all, self.pages.1 - counted);
+            self.pages.remove(run.pages());
             new.extend(run.clipped(0, first));
             new.extend(run.clipped(first, end).and_then(&mut change));
             new.extend(run.clipped(end, u64::MAX));
         }
-        for (all, counted) in new.iter().map(PageRun::pages) {
-            self.pages = (self.pages.0 + all, self.pages.1 + counted);
+        for run in &new {
+            self.pages.add(run.pages());
         }
         let behind = from + new.len();
         self.runs.splice(from..to, new);
@@ -541,8 +576,7 @@ impl Region {
     pub fn map(&mut self, run: PageRun) {
         let at = self.runs.partition_point(|other| other.first < run.first);
         self.runs.insert(at, run);
-        let (all, counted) = run.pages();
-        self.pages = (self.pages.0 + all, self.pages.1 + counted);
+        self.pages.add(run.pages());
         self.gone
             .retain(|gone| gone.end <= run.first || run.end() <= gone.first);
         self.join(at.saturating_sub(1), at + 2);
@@ -601,12 +635,17 @@ impl Region {
 
     /// Returns the number of bytes that count as memory in use.
     pub fn counted_bytes(&self) -> u64 {
-        self.pages.1 * PAGE as u64
+        self.pages.used * PAGE as u64
+    }
+
+    /// Returns the number of bytes that are private and writable.
+    pub fn data_bytes(&self) -> u64 {
+        self.pages.data * PAGE as u64
     }
 
     /// Returns the number of bytes that are mapped.
     pub fn mapped_bytes(&self) -> u64 {
-        self.pages.0 * PAGE as u64
+        self.pages.mapped * PAGE as u64
     }
 
     /// Visits all terms in the region, as roots for garbage collection.

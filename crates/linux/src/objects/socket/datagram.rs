@@ -7,13 +7,13 @@ use std::net::SocketAddr;
 use super::outgoing::Outgoing;
 use super::raw::source_of;
 use super::{
-    Address, Ancillary, ConnectReport, Destination, Domain, Received, ReceivedMessage, Socket,
-    SocketState, SocketType, message_flag, unspecified,
+    Address, Ancillary, ConnectReport, Corked, Destination, Domain, Received, ReceivedMessage,
+    Socket, SocketState, SocketType, message_flag, unspecified,
 };
 use crate::bytes::join;
 use crate::errno::Errno;
 use crate::files::OpenFlags;
-use crate::frames::{Frame, USUAL_TTL};
+use crate::frames::{Datagram, Frame};
 use crate::host::HostState;
 use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
@@ -83,17 +83,8 @@ impl Kernel<'_, '_> {
             } else {
                 self.host.retain_all(&message.rights);
             }
-            return Ok(Received {
-                bytes: message.peek(0, wanted),
-                full_len: message.len(),
-                from: Some(message.from),
-                to: message.to,
-                rights: message.rights,
-                credentials: message.credentials,
-                hops: (message.ttl, message.tos),
-                arrived_ns: message.arrived_ns,
-                flags: 0,
-            });
+            let bytes = message.peek(0, wanted);
+            return Ok(Received::of_message(message, bytes));
         }
         // A non-blocking receive reports only the end of a connection.
         if socket.read_shut && (!nonblocking || socket.kind == SocketType::Packets) {
@@ -129,19 +120,25 @@ impl Kernel<'_, '_> {
         }
     }
 
-    /// Sends a UDP datagram.
+    /// Sends a UDP datagram, or keeps it for more bytes.
     pub(super) fn send_udp(
         &mut self,
         open: OpenObject<'_>,
         parts: &[Buffer],
-        to: Option<&Address>,
+        ancillary: &Ancillary,
         flags: u32,
     ) -> Result<u64, Stop> {
         let len: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if len > MAX_UDP {
+        let begun = self.socket_of(open)?.corked.clone();
+        let before = begun.as_ref().map_or(0, |begun| begun.bytes.len() as u64);
+        if before + len > MAX_UDP {
+            self.socket_of(open)?.corked = None;
             return Err(Errno::EMSGSIZE.into());
         }
-        let to = self.target_of(open, to, flags)?;
+        let to = match &begun {
+            Some(begun) => begun.to,
+            None => self.target_of(open, ancillary.to.as_ref(), flags)?,
+        };
         if to.port() == 0 {
             return Err(Errno::EINVAL.into());
         }
@@ -153,30 +150,65 @@ impl Kernel<'_, '_> {
         if self.host.network.is_broadcast(to.ip()) && !may_send_to_all {
             return Err(Errno::EACCES.into());
         }
+        let is_foreign = |source| !self.host.network.is_own(source);
+        if ancillary.source.is_some_and(is_foreign) {
+            return Err(Errno::EINVAL.into());
+        }
         self.host.bind_udp_anywhere(open.object)?;
         let socket = self.host.socket(open.object).ok_or(Errno::ENOTSOCK)?;
         let way = self.host.way(socket, to.ip())?;
-        let to = SocketAddr::new(way.to, to.port());
         self.expect_sendable(open)?;
         let socket = self.socket_of(open)?;
+        let before = begun.map(|begun| begun.bytes);
+        let bytes = join(before.into_iter().chain(parts.iter().cloned()).collect());
+        if flags & message_flag::MORE != 0 || socket.options.is_corked() {
+            socket.corked = Some(Box::new(Corked { to, bytes }));
+            return Ok(len);
+        }
+        socket.corked = None;
         let port = socket.local.internet().map_or(0, |local| local.port());
-        let from = SocketAddr::new(source_of(socket, &way), port);
-        let bytes = join(parts.to_vec());
-        let kind = PacketKind::Datagram(bytes.clone());
+        let source = ancillary.source.unwrap_or(source_of(socket, &way));
+        let (from, to) = (
+            SocketAddr::new(source, port),
+            SocketAddr::new(way.to, to.port()),
+        );
+        let datagram = Datagram {
+            bytes,
+            hops: socket.hops_to(way.to, ancillary),
+        };
+        self.emit_datagram((from, to), datagram, &way);
+        // The datagram has left the send buffer.
+        self.host.announce(open.object, event::WRITING);
+        Ok(len)
+    }
+
+    /// Sends a datagram over the network, to sockets of this host, or both.
+    fn emit_datagram(
+        &mut self,
+        (from, to): (SocketAddr, SocketAddr),
+        datagram: Datagram,
+        way: &Outgoing,
+    ) {
+        let kind = PacketKind::Datagram(datagram.clone());
         if way.leaves {
             self.host.transmit(from, to, kind);
         } else if self.host.packets.is_some() {
             self.host.log_packet(from, to, kind);
         }
         if way.arrives {
-            self.host.show_outgoing(from, to, &bytes, &way);
-            self.host.show_datagram((from, to), &bytes, way.index);
+            self.host.show_outgoing(from, to, &datagram, way);
+            self.host.show_datagram((from, to), &datagram, way.index);
             self.host
-                .datagram_arrives(self.vm.arena, (from, to), &bytes, way.index);
+                .datagram_arrives(self.vm.arena, (from, to), &datagram, way.index);
         }
-        // The datagram has left the send buffer.
-        self.host.announce(open.object, event::WRITING);
-        Ok(len)
+    }
+
+    /// Sends the datagram that was kept for more bytes.
+    pub fn uncork(&mut self, open: OpenObject<'_>) -> Result<(), Stop> {
+        if self.socket_of(open)?.corked.is_some() {
+            self.send_udp(open, &[], &Ancillary::default(), 0)?;
+        }
+        Ok(())
     }
 
     /// `connect` of UDP: restricts the socket to one peer address.
@@ -336,14 +368,14 @@ impl HostState {
         &mut self,
         arena: &mut Arena,
         (from, to): (SocketAddr, SocketAddr),
-        bytes: &Buffer,
+        datagram: &Datagram,
         index: u32,
     ) {
         if self.network.is_own(to.ip()) {
             match self.datagram_receiver(from, to) {
-                Some(receiver) => self.deliver_udp(receiver, from, to, bytes.clone()),
+                Some(receiver) => self.deliver_udp(receiver, from, to, datagram.clone()),
                 None => {
-                    let sent = Frame::udp(from, to, USUAL_TTL, bytes);
+                    let sent = Frame::udp(from, to, datagram);
                     let quoted = sent.map_or(Buffer::zeroed(0), |sent| sent.quoted());
                     let errno = Errno::ECONNREFUSED;
                     self.send_unreachable(arena, (to, from), errno, quoted, index);
@@ -369,15 +401,16 @@ impl HostState {
             .filter_map(|(id, socket)| takes(socket).then_some(id))
             .collect();
         for receiver in receivers {
-            self.deliver_udp(receiver, from, to, bytes.clone());
+            self.deliver_udp(receiver, from, to, datagram.clone());
         }
     }
 
-    fn deliver_udp(&mut self, to: ObjectId, from: SocketAddr, at: SocketAddr, bytes: Buffer) {
+    fn deliver_udp(&mut self, to: ObjectId, from: SocketAddr, at: SocketAddr, datagram: Datagram) {
         let message = ReceivedMessage {
             from: Address::Internet(from),
             to: Address::Internet(at),
-            ..ReceivedMessage::plain(bytes)
+            hops: datagram.hops,
+            ..ReceivedMessage::plain(datagram.bytes)
         };
         self.queue_datagram(to, message);
     }
@@ -394,10 +427,16 @@ impl HostState {
     }
 
     /// Shows a datagram that stays on this host to packet sockets, as outgoing.
-    fn show_outgoing(&mut self, from: SocketAddr, to: SocketAddr, bytes: &Buffer, way: &Outgoing) {
+    fn show_outgoing(
+        &mut self,
+        from: SocketAddr,
+        to: SocketAddr,
+        datagram: &Datagram,
+        way: &Outgoing,
+    ) {
         if !way.leaves
             && self.has_onlookers()
-            && let Some(frame) = Frame::udp(from, to, USUAL_TTL, bytes)
+            && let Some(frame) = Frame::udp(from, to, datagram)
         {
             self.tap(&frame, way.index, true, None);
         }

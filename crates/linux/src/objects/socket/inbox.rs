@@ -7,6 +7,7 @@ use triomphe::Arc;
 
 use super::address::Address;
 use crate::bytes::join;
+use crate::frames::Hops;
 use crate::ids::DescriptionId;
 use crate::queue::slice;
 
@@ -45,10 +46,8 @@ pub struct ReceivedMessage {
     pub rights: Vec<DescriptionId>,
     /// Credentials of the sender (`SCM_CREDENTIALS`).
     pub credentials: Option<Credentials>,
-    /// Remaining hops of its packet, for ancillary data.
-    pub ttl: u8,
-    /// Type of service of its packet, for ancillary data.
-    pub tos: u8,
+    /// Remaining hops and type of service of its packet, for ancillary data.
+    pub hops: Hops,
     /// Wall-clock time at its arrival, if the socket asks for it.
     pub arrived_ns: Option<u64>,
     /// It is the marked byte of a UNIX stream.
@@ -65,8 +64,7 @@ impl ReceivedMessage {
             to: Address::Unnamed,
             rights: Vec::new(),
             credentials: None,
-            ttl: crate::frames::USUAL_TTL,
-            tos: 0,
+            hops: Hops::default(),
             arrived_ns: None,
             is_urgent: false,
         }

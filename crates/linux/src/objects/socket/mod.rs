@@ -10,6 +10,7 @@ mod network;
 mod options;
 mod outgoing;
 mod packet;
+mod peeking;
 mod raw;
 mod remote;
 mod routes;
@@ -24,6 +25,7 @@ use everett_vm::Buffer;
 use super::{Object, OpenObject, Operations, event};
 use crate::errno::Errno;
 use crate::files::OpenFlags;
+use crate::frames::Hops;
 use crate::host::HostState;
 use crate::ids::{InodeId, ObjectId};
 use crate::kernel::{Kernel, Stop};
@@ -37,9 +39,10 @@ pub use inbox::{Credentials, Inbox, ReceivedMessage};
 pub use interfaces::{ETHERNET, LOOPBACK, NetworkInterface};
 pub use network::{ClosedConnection, Destination, Network};
 pub use options::{
-    Options, SO_TIMESTAMP, SO_TIMESTAMPNS, capabilities_for, has_missing_effect, level,
+    Options, SO_TIMESTAMP, SO_TIMESTAMPNS, UDP_CORK, capabilities_for, has_missing_effect, level,
 };
 pub use remote::Link;
+pub use table_route::{MAIN, route_type};
 pub use urgent::Urgent;
 
 /// Socket types.
@@ -167,6 +170,8 @@ pub struct Socket {
     pub link: Option<Box<Link>>,
     /// The position of urgent data in the stream that it receives.
     pub urgent: Option<Urgent>,
+    /// The datagram that it is about to send.
+    pub corked: Option<Box<Corked>>,
 }
 
 impl Socket {
@@ -195,6 +200,7 @@ impl Socket {
             peer_owner: None,
             link: None,
             urgent: None,
+            corked: None,
         }
     }
 
@@ -295,6 +301,9 @@ pub const OPERATIONS: Operations = Operations {
             if let Some(link) = &socket.link {
                 link.unsent.for_each_term(visit);
             }
+            if let Some(corked) = &socket.corked {
+                corked.bytes.terms().for_each(|term| visit.term(term));
+            }
         }
     },
     ..Operations::CLOSED
@@ -309,6 +318,19 @@ pub struct Ancillary {
     pub rights: Vec<crate::ids::DescriptionId>,
     /// Credentials to pass, if given (`SCM_CREDENTIALS`).
     pub credentials: Option<Credentials>,
+    /// Remaining hops and type of service, if given.
+    pub hops: (Option<u8>, Option<u8>),
+    /// Source address, if given (`IP_PKTINFO`).
+    pub source: Option<std::net::IpAddr>,
+}
+
+/// A UDP datagram that is not complete yet (`MSG_MORE`, `UDP_CORK`).
+#[derive(Clone, Debug)]
+pub struct Corked {
+    /// Its destination.
+    pub to: std::net::SocketAddr,
+    /// Its bytes so far.
+    pub bytes: Buffer,
 }
 
 /// The result of a receive.
@@ -327,7 +349,7 @@ pub struct Received {
     /// Credentials of the sender.
     pub credentials: Option<Credentials>,
     /// Remaining hops of its packet, and its type of service.
-    pub hops: (u8, u8),
+    pub hops: Hops,
     /// Wall-clock time at its arrival, if the socket asked for it then.
     pub arrived_ns: Option<u64>,
     /// Flags that `recvmsg` returns.
@@ -344,8 +366,23 @@ impl Received {
             to: Address::Unnamed,
             rights: Vec::new(),
             credentials: None,
-            hops: (crate::frames::USUAL_TTL, 0),
+            hops: Hops::default(),
             arrived_ns: None,
+            flags: 0,
+        }
+    }
+
+    /// A message, of which these bytes are received.
+    pub fn of_message(message: ReceivedMessage, bytes: Buffer) -> Received {
+        Received {
+            bytes,
+            full_len: message.len(),
+            from: Some(message.from),
+            to: message.to,
+            rights: message.rights,
+            credentials: message.credentials,
+            hops: message.hops,
+            arrived_ns: message.arrived_ns,
             flags: 0,
         }
     }
@@ -364,6 +401,7 @@ pub mod message_flag {
     pub const TRUNCATE: u32 = 0x20;
     pub const DONT_WAIT: u32 = 0x40;
     pub const WAIT_ALL: u32 = 0x100;
+    pub const MORE: u32 = 0x8000;
     pub const ERROR_QUEUE: u32 = 0x2000;
     pub const NO_SIGNAL: u32 = 0x4000;
     pub const CLOSE_ON_EXEC: u32 = 0x4000_0000;
@@ -451,8 +489,8 @@ impl HostState {
 }
 
 impl Kernel<'_, '_> {
-    /// Receives bytes or a message.
-    pub fn receive(
+    /// Receives the first bytes or message of the queue.
+    pub(self) fn receive_first(
         &mut self,
         open: OpenObject<'_>,
         wanted: u64,
@@ -485,7 +523,7 @@ impl Kernel<'_, '_> {
             (_, SocketType::Raw) => self.send_raw(open, parts, ancillary.to.as_ref(), flags),
             _ if socket.is_ping() => self.send_ping(open, parts, ancillary.to.as_ref(), flags),
             (_, SocketType::Stream) => self.send_tcp(open, parts, flags),
-            _ => self.send_udp(open, parts, ancillary.to.as_ref(), flags),
+            _ => self.send_udp(open, parts, ancillary, flags),
         }
     }
 

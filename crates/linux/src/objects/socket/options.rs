@@ -58,6 +58,8 @@ pub struct Options {
     pub group_interface: (u32, Option<IpAddr>),
     /// Multicast groups that it has joined, with interface indices.
     pub groups: Vec<(IpAddr, u32)>,
+    /// `SO_PEEK_OFF`: where the next receive with `MSG_PEEK` begins.
+    pub peek_offset: Option<u64>,
     /// Values of options without effect, by level and name.
     others: Option<Arc<BTreeMap<(u32, u32), i32>>>,
 }
@@ -92,6 +94,7 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::SOCKET, 36, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_MARK
     (level::SOCKET, 40, 0, AcceptedValues::Flag), // SO_RXQ_OVFL
     (level::SOCKET, 43, 0, AcceptedValues::Flag), // SO_NOFCS
+    (level::SOCKET, 44, 0, AcceptedValues::Flag), // SO_LOCK_FILTER
     (level::SOCKET, 45, 0, AcceptedValues::Flag), // SO_SELECT_ERR_QUEUE
     (level::SOCKET, 46, 0, AcceptedValues::Number(0, i32::MAX)), // SO_BUSY_POLL
     (level::SOCKET, 49, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_INCOMING_CPU
@@ -136,6 +139,7 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::TCP, 23, 0, AcceptedValues::Number(0, i32::MAX)), // TCP_FASTOPEN
     (level::TCP, 25, -1, AcceptedValues::Number(i32::MIN, i32::MAX)), // TCP_NOTSENT_LOWAT
     (level::TCP, 30, 0, AcceptedValues::Flag), // TCP_FASTOPEN_CONNECT
+    (level::TCP, 36, 0, AcceptedValues::Number(0, 1)), // TCP_INQ
     (level::UDP, 1, 0, AcceptedValues::Flag), // UDP_CORK
     (level::UDP, 104, 0, AcceptedValues::Flag), // UDP_GRO
     (level::PACKET, 1, 0, AcceptedValues::Command), // PACKET_ADD_MEMBERSHIP
@@ -164,14 +168,11 @@ const MISSED: &[(u32, u32)] = &[
     (level::IPV6, 16),   // IPV6_UNICAST_HOPS
     (level::IPV6, 23),   // IPV6_MTU_DISCOVER
     (level::IPV6, 25),   // IPV6_RECVERR
-    (level::IPV6, 51),   // IPV6_RECVHOPLIMIT
-    (level::IPV6, 66),   // IPV6_RECVTCLASS
     (level::IPV6, 75),   // IPV6_TRANSPARENT
     (level::TCP, 7),     // TCP_SYNCNT
     (level::TCP, 9),     // TCP_DEFER_ACCEPT
     (level::TCP, 18),    // TCP_USER_TIMEOUT
     (level::TCP, 30),    // TCP_FASTOPEN_CONNECT
-    (level::UDP, 1),     // UDP_CORK
     (level::UDP, 104),   // UDP_GRO
 ];
 
@@ -205,6 +206,9 @@ pub fn capabilities_for(level: u32, name: u32, value: i32) -> Option<(&'static [
         _ => None,
     }
 }
+
+/// Datagrams are kept until it is cleared.
+pub const UDP_CORK: u32 = 1;
 
 /// Arrival times as `struct timeval` or `struct timespec`: at most one of them is on.
 pub const SO_TIMESTAMP: u32 = 29;
@@ -245,6 +249,7 @@ impl Options {
             icmp_filter: 0,
             group_interface: (0, None),
             groups: Vec::new(),
+            peek_offset: None,
             others: None,
         }
     }
@@ -253,6 +258,11 @@ impl Options {
     pub fn wants_times(&self) -> bool {
         let wants = |name: u32| self.other(level::SOCKET, name) == Some(1);
         wants(SO_TIMESTAMP) || wants(SO_TIMESTAMPNS)
+    }
+
+    /// Whether datagrams are kept until the option is cleared.
+    pub fn is_corked(&self) -> bool {
+        self.other(level::UDP, UDP_CORK) == Some(1)
     }
 
     /// Whether the socket can be bound to an address that the host does not have.

@@ -102,6 +102,13 @@ impl HostState {
         }
     }
 
+    /// The largest packet that a socket can send to the address that it is connected to.
+    pub fn path_mtu(&self, id: super::ObjectId) -> Option<u32> {
+        let socket = self.socket(id).filter(|socket| socket.is_connected())?;
+        let way = self.way(socket, socket.remote.internet()?.ip()).ok()?;
+        Some(self.network.interface(way.index)?.mtu)
+    }
+
     /// Routes a packet of a socket.
     pub(super) fn way(&self, socket: &Socket, to: IpAddr) -> Result<Outgoing, Errno> {
         if to.is_multicast() {

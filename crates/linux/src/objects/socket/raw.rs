@@ -7,12 +7,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::interfaces::LOOPBACK;
 use super::outgoing::Outgoing;
-use super::{Address, ReceivedMessage, Socket, SocketType, level};
+use super::{Address, Ancillary, ReceivedMessage, Socket, SocketType, level};
 use crate::bytes::join;
 use crate::errno::Errno;
 use crate::frames::{
-    Frame, IP_HEADER, IpHeader, UDP_HEADER, ethertype, header_len, icmp, protocol, put_checksum,
-    symbolic_checksum,
+    Datagram, Frame, Hops, IP_HEADER, IpHeader, UDP_HEADER, ethertype, header_len, icmp, protocol,
+    put_checksum, symbolic_checksum,
 };
 use crate::host::HostState;
 use crate::ids::ObjectId;
@@ -41,6 +41,23 @@ impl Socket {
 
     fn number(&self, name: u32) -> u8 {
         self.options.other(level::IP, name).unwrap_or(0) as u8
+    }
+
+    /// Hops and type of service of its datagrams to an address, unless the message has its own.
+    pub(super) fn hops_to(&self, to: IpAddr, message: &Ancillary) -> Hops {
+        const HOPS6: u32 = 16;
+        const GROUP_HOPS6: u32 = 18;
+        const TRAFFIC_CLASS: u32 = 67;
+        let number6 = |name: u32| self.options.other(level::IPV6, name).unwrap_or(0) as u8;
+        let (ttl, tos) = match (to.is_ipv4(), to.is_multicast()) {
+            (true, _) => (self.ttl_to(to), self.number(TYPE_OF_SERVICE)),
+            (false, true) => (number6(GROUP_HOPS6), number6(TRAFFIC_CLASS)),
+            (false, false) => (number6(HOPS6), number6(TRAFFIC_CLASS)),
+        };
+        Hops {
+            ttl: message.hops.0.unwrap_or(ttl),
+            tos: message.hops.1.unwrap_or(tos),
+        }
     }
 
     /// Hops that its packets to an address may take.
@@ -341,7 +358,11 @@ impl HostState {
                 let len = len.map_or(0, |len| usize::from(u16::from_be_bytes([len[0], len[1]])));
                 let len = len.clamp(UDP_HEADER, frame.payload.len());
                 let bytes = slice(&frame.payload, UDP_HEADER, len - UDP_HEADER);
-                self.datagram_arrives(arena, (from, to), &bytes, index);
+                let datagram = Datagram {
+                    bytes,
+                    hops: ip.hops(),
+                };
+                self.datagram_arrives(arena, (from, to), &datagram, index);
             }
             protocol::ICMP => self.icmp_arrives(arena, frame, ip, index),
             protocol::UDP | protocol::TCP | protocol::IGMP => {}
@@ -433,8 +454,7 @@ impl HostState {
         let message = ReceivedMessage {
             from: Address::Internet((ip.from(), 0).into()),
             to: Address::Internet((ip.to(), 0).into()),
-            ttl: ip.ttl(),
-            tos: ip.tos(),
+            hops: ip.hops(),
             ..ReceivedMessage::plain(bytes)
         };
         self.queue_datagram(id, message);
@@ -444,13 +464,13 @@ impl HostState {
     pub(crate) fn show_datagram(
         &mut self,
         ends: (SocketAddr, SocketAddr),
-        bytes: &Buffer,
+        datagram: &Datagram,
         index: u32,
     ) {
         if !self.has_onlookers() {
             return;
         }
-        if let Some(frame) = Frame::udp(ends.0, ends.1, crate::frames::USUAL_TTL, bytes) {
+        if let Some(frame) = Frame::udp(ends.0, ends.1, datagram) {
             self.tap(&frame, index, false, None);
             if self.accepts(ends.1.ip(), index) {
                 self.deliver_raw(&frame, index);

@@ -55,7 +55,14 @@ pub(super) fn mlockall(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.lock_limit()?;
     // Memory that every program has mapped from the start: code, data and stack.
     const AT_LEAST: u64 = 1 << 16;
-    if flags & CURRENT != 0 && limit < kernel.vm.memory.heap_bytes().max(AT_LEAST) {
+    let mapped = match &mut kernel.guest {
+        Some(guest) => {
+            let mappings = guest.mappings();
+            mappings.iter().map(|one| one.end - one.start).sum()
+        }
+        None => kernel.vm.memory.address_space(),
+    };
+    if flags & CURRENT != 0 && limit < mapped.max(AT_LEAST) {
         return Err(Errno::ENOMEM.into());
     }
     let locked = &mut kernel.process_mut().locked_memory;

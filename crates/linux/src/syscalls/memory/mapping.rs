@@ -2,7 +2,7 @@
 
 use everett_vm::{Backing, FileView, MappingTraits, Placement, Protection, Value, WrittenPages};
 
-use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
+use super::{ADDRESSES, PAGE_SIZE, Space, aligned, whole_pages};
 use crate::errno::Errno;
 use crate::file_mappings::holders;
 use crate::files::{Description, Device, InodeKind, OpenFlags, Target};
@@ -160,6 +160,16 @@ pub(super) fn mprotect(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if wanted != Protection::NONE {
         kernel.check_heap(unused.map(|mapping| mapping.size).sum())?;
     }
+    if wanted.allows(true) {
+        // What becomes writable counts from now on.
+        let private = range.mappings.iter().filter(|mapping| {
+            let is_shared = matches!(mapping.traits.backing, Backing::Shared { .. });
+            !is_shared && !mapping.traits.is_data()
+        });
+        let more = private.map(|mapping| mapping.size).sum();
+        let more = Space { all: 0, data: more };
+        kernel.check_space(more, Space::default(), false)?;
+    }
     let bounds = [range.start, end];
     let splits = bounds.into_iter().filter(|at| kernel.splits(*at, wanted));
     if kernel.mappings() + splits.count() as u64 > MOST_MAPPINGS {
@@ -246,9 +256,9 @@ impl Kernel<'_, '_> {
             Placement::At(address) => self.vm.memory.mappings_in(address, request.size),
             Placement::Anywhere => None,
         };
-        let replaced = replaced.unwrap_or_default();
-        let replaced = replaced.iter().map(|mapping| mapping.size).sum();
-        self.check_space(request.size, replaced, is_locked)?;
+        let replaced = Space::of(&replaced.unwrap_or_default());
+        let more = Space::new(request.size, writable && !is_shared);
+        self.check_space(more, replaced, is_locked)?;
         let allocated = self.vm.stack();
         let before = holders(self.vm.memory);
         if let Placement::At(address) = placement {

@@ -109,6 +109,34 @@ fn aligned(address: u64) -> Result<u64, Errno> {
     }
 }
 
+/// Bytes of memory.
+#[derive(Copy, Clone, Default)]
+struct Space {
+    /// All of them.
+    all: u64,
+    /// Those that are private and writable.
+    data: u64,
+}
+
+impl Space {
+    fn new(size: u64, is_data: bool) -> Space {
+        Space {
+            all: size,
+            data: if is_data { size } else { 0 },
+        }
+    }
+
+    fn of(mappings: &[Mapping]) -> Space {
+        mappings.iter().fold(Space::default(), |sum, mapping| {
+            let this = Space::new(mapping.size, mapping.traits.is_data());
+            Space {
+                all: sum.all + this.all,
+                data: sum.data + this.data,
+            }
+        })
+    }
+}
+
 /// A page range that a call names, and the mappings in it.
 struct PageRange {
     start: u64,
@@ -169,17 +197,20 @@ impl Kernel<'_, '_> {
         pages.any(|page| !guest.is_mapped(page))
     }
 
-    /// Checks that the process may map `size` more bytes (`RLIMIT_AS`, and `RLIMIT_MEMLOCK` if they
-    /// are locked), of which `replaced` bytes are already mapped.
-    fn check_space(&mut self, size: u64, replaced: u64, is_locked: bool) -> Result<(), Stop> {
+    /// Checks that the process may map more memory (`RLIMIT_AS`, `RLIMIT_DATA`, and `RLIMIT_MEMLOCK`
+    /// if it is locked) in place of what is `replaced`.
+    fn check_space(&mut self, more: Space, replaced: Space, is_locked: bool) -> Result<(), Stop> {
         let is_locked = is_locked || self.process().locked_memory.future;
-        if is_locked
-            && self.process().locked_memory.bytes().saturating_add(size) > self.lock_limit()?
-        {
+        let locked = self.process().locked_memory.bytes();
+        if is_locked && more.all > 0 && locked.saturating_add(more.all) > self.lock_limit()? {
             return Err(Errno::EAGAIN.into());
         }
-        let others = self.vm.memory.address_space().saturating_sub(replaced);
-        if others.saturating_add(size) > self.vm.max_address_space {
+        let memory = &self.vm.memory;
+        let others = memory.address_space().saturating_sub(replaced.all);
+        let data = memory.data_bytes().saturating_sub(replaced.data);
+        if others.saturating_add(more.all) > self.vm.max_address_space
+            || more.data > 0 && data.saturating_add(more.data) > self.vm.max_data
+        {
             return Err(Errno::ENOMEM.into());
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use everett_vm::{Backing, Mapping, MappingTraits, Placement, Value};
 
-use super::{ADDRESSES, PAGE_SIZE, aligned, whole_pages};
+use super::{ADDRESSES, PAGE_SIZE, Space, aligned, whole_pages};
 use crate::errno::Errno;
 use crate::file_mappings::holders;
 use crate::kernel::{Answer, Kernel, Stop};
@@ -100,7 +100,9 @@ pub(super) fn brk(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let (from, to) = (pages_end(current.end), pages_end(wanted));
     if to > from {
         let free = kernel.vm.memory.is_free(from, to - from);
-        let fits = kernel.check_space(to - from, 0, false).is_ok();
+        let more = Space::new(to - from, true);
+        let fits = kernel.check_space(more, Space::default(), false).is_ok()
+            && !kernel.process().limits.forbids_break();
         if !free || !fits || kernel.check_heap(to - from).is_err() {
             return unchanged;
         }
@@ -163,7 +165,8 @@ impl Kernel<'_, '_> {
     fn check_growth(&mut self, mapping: &Mapping, more: u64) -> Result<(), Stop> {
         let locked = &self.process().locked_memory;
         let is_locked = !locked.all && locked.overlaps(mapping.start, mapping.end());
-        self.check_space(more, 0, is_locked)?;
+        let space = Space::new(more, mapping.traits.is_data());
+        self.check_space(space, Space::default(), is_locked)?;
         match mapping.traits.counted {
             true => self.check_heap(more),
             false => Ok(()),
@@ -227,7 +230,8 @@ impl Kernel<'_, '_> {
         if request.flags & MAY_MOVE == 0 {
             return Err(Errno::ENOMEM.into());
         }
-        self.check_space(request.new_size, 0, false)?;
+        let more = Space::new(request.new_size, false);
+        self.check_space(more, Space::default(), false)?;
         let before = holders(self.vm.memory);
         let traits = traits_at(&mapping, request.old - mapping.start);
         let view = self.view_for(&mapping, request.old);
