@@ -407,6 +407,7 @@ impl Host {
             process.limits.soft(ADDRESS_SPACE) != UNLIMITED
                 || process.limits.soft(LOCKED_MEMORY) != UNLIMITED
                 || process.limits.all_data() != UNLIMITED
+                || process.limits.forbids_break()
         })
     }
 

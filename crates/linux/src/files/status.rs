@@ -71,7 +71,9 @@ impl HostState {
     fn queue_status(&self, inode: u64, queue: &MessageQueue) -> Status {
         /// Length of the text that a read of the descriptor can return.
         const SIZE: u64 = 80;
+        // In whole seconds.
         let time_ns = i64::try_from(queue.time_ns).unwrap_or(i64::MAX);
+        let time_ns = time_ns - time_ns.rem_euclid(SECOND_NS);
         Status {
             uid: queue.uid,
             gid: queue.gid,

@@ -157,6 +157,14 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const READ_BOUNDING: u64 = 23;
     const DROP_BOUNDING: u64 = 24;
     const GET_TSC: u64 = 25;
+    const SET_TSC: u64 = 26;
+    const TSC_ENABLED: u64 = 1;
+    const GET_MEMORY_FAILURES: u64 = 34;
+    const MEMORY_FAILURES_BY_DEFAULT: u64 = 2;
+    const GET_SPECULATION: u64 = 52;
+    /// The highest kind of speculation that can be asked for.
+    const LAST_SPECULATION: u64 = 2;
+    const GET_IO_FLUSHER: u64 = 58;
     const GET_SECUREBITS: u64 = 27;
     const EVENTS_OFF: u64 = 31;
     const EVENTS_ON: u64 = 32;
@@ -225,6 +233,14 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             kernel.write_bytes(value, &address.to_le_bytes())?;
         }
         GET_TSC => return told(kernel, 1),
+        SET_TSC if value == TSC_ENABLED => {}
+        GET_MEMORY_FAILURES if call.args[1..5] == [0; 4] => {
+            return Ok(Value::concrete(MEMORY_FAILURES_BY_DEFAULT));
+        }
+        GET_SPECULATION if call.args[2..5] != [0; 3] => return Err(Errno::EINVAL.into()),
+        GET_SPECULATION if value > LAST_SPECULATION => return Err(Errno::ENODEV.into()),
+        GET_IO_FLUSHER if !kernel.is_capable(SYS_RESOURCE) => return Err(Errno::EPERM.into()),
+        GET_IO_FLUSHER if call.args[1..5] == [0; 4] => {}
         // Only debuggers and `/proc` would see the effect.
         SET_PTRACER | SET_VMA => {}
         // Only other processors support these.

@@ -93,6 +93,8 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::ESPIPE.into());
     };
     let wanted = call.args[1];
+    /// The largest file, as ext4 has it with blocks of 4 KiB.
+    const LARGEST: u64 = (1 << 44) - 4096;
     let offset = match (call.int(2), &kernel.host.files.tree.get(id).kind) {
         // Devices have no file offset.
         (SET | CURRENT | END, InodeKind::Device(_)) => 0,
@@ -109,6 +111,9 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
         _ => return Err(Errno::EINVAL.into()),
     };
+    if offset > LARGEST {
+        return Err(Errno::EINVAL.into());
+    }
     if let Some(description) = kernel.host.files.description_mut(descriptor.description) {
         description.offset = offset;
     }
@@ -225,9 +230,25 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const ADD_SEALS: i32 = 1033;
     const GET_SEALS: i32 = 1034;
     const GET_PIPE_SIZE: i32 = 1032;
-    const CHANGEABLE: u32 = OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::NO_ACCESS_TIME;
+    const GET_LEASE: i32 = 1025;
+    const NOTIFY: i32 = 1026;
+    /// `F_UNLCK`: no file has a lease.
+    const NO_LEASE: u64 = 2;
+    const CHANGEABLE: u32 =
+        OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::DIRECT | OpenFlags::NO_ACCESS_TIME;
+    /// What also works for files that were opened with `O_PATH`.
+    const OF_PATHS: [i32; 5] = [
+        DUPLICATE,
+        DUPLICATE_CLOSE_ON_EXEC,
+        GET_DESCRIPTOR_FLAGS,
+        SET_DESCRIPTOR_FLAGS,
+        GET_FLAGS,
+    ];
     let fd = call.int(0);
     let (descriptor, description) = kernel.description(fd)?;
+    if !OF_PATHS.contains(&call.int(1)) {
+        kernel.usable(fd)?;
+    }
     match call.int(1) {
         command @ (DUPLICATE | DUPLICATE_CLOSE_ON_EXEC) => {
             let lowest = call.int(2);
@@ -252,6 +273,11 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             {
                 let inode = kernel.host.files.tree.get(id);
                 kernel.fs_credentials().check_owner(inode)?;
+            }
+            let is_file = matches!(description.target, Target::Inode(id)
+                if kernel.host.files.tree.get(id).is_regular());
+            if new.has(OpenFlags::DIRECT) && !is_file && !kernel.is_pipe(&description) {
+                return Err(Errno::EINVAL.into());
             }
             let wants_signals = call.args[2] as u32 & OpenFlags::ASYNC != 0;
             if wants_signals != description.flags.has(OpenFlags::ASYNC) {
@@ -289,6 +315,8 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             };
             Ok(Value::concrete(u64::from(seals.ok_or(Errno::EINVAL)?)))
         }
+        GET_LEASE => Ok(Value::concrete(NO_LEASE)),
+        NOTIFY if call.args[2] == 0 => Ok(Value::ZERO),
         SET_PIPE_SIZE | GET_PIPE_SIZE if !kernel.is_pipe(&description) => Err(Errno::EBADF.into()),
         command => {
             let opened = kernel

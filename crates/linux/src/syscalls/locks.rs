@@ -42,8 +42,13 @@ const UNLOCK: u16 = 2;
 fn flock(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const SHARED: i32 = 1;
     const EXCLUSIVE: i32 = 2;
+    /// `LOCK_MAND`, which newer kernels ignore.
+    const MANDATORY: i32 = 32;
     kernel.usable(call.int(0))?;
     let (descriptor, description) = kernel.description(call.int(0))?;
+    if call.int(1) & MANDATORY != 0 {
+        return Ok(Value::ZERO);
+    }
     let wanted = match call.int(1) & !NONBLOCK {
         SHARED => Some(false),
         EXCLUSIVE => Some(true),

@@ -348,10 +348,12 @@ impl Kernel<'_, '_> {
         if fd == AT_FDCWD || path.first() == Some(&b'/') {
             return Ok(self.process().cwd);
         }
+        // An empty path fails first.
+        if path.is_empty() {
+            return Err(Errno::ENOENT);
+        }
         match self.description(fd)?.1.target {
             Target::Inode(id) if self.host.files.tree.get(id).is_directory() => Ok(id),
-            // An empty path fails first.
-            _ if path.is_empty() => Err(Errno::ENOENT),
             _ => Err(Errno::ENOTDIR),
         }
     }

@@ -47,9 +47,13 @@ impl Kernel<'_, '_> {
         let fds = [reader, writer].map(i32::to_le_bytes).concat();
         self.write_bytes(address, &fds)?;
         let pipe = ObjectId(self.host.objects.insert(Object::Pipe(Pipe::new())));
-        let ends = [(reader, 0), (writer, OpenFlags::WRITE_ONLY)];
-        for (fd, access) in ends {
-            self.install(fd, Description::new(Target::Object(pipe), flags | access));
+        // Only the write end makes packets.
+        let ends = [
+            (reader, flags & !OpenFlags::DIRECT),
+            (writer, flags | OpenFlags::WRITE_ONLY),
+        ];
+        for (fd, flags) in ends {
+            self.install(fd, Description::new(Target::Object(pipe), flags));
         }
         Ok(Value::ZERO)
     }

@@ -163,7 +163,7 @@ pub fn decode_socket_args(call: &Call) -> Result<(Domain, SocketType, u32, u32),
         return Err(Errno::EINVAL);
     }
     let number = call.args[1] & KIND_MASK;
-    if number >= KINDS || number == 0 {
+    if number >= KINDS {
         return Err(Errno::EINVAL);
     }
     let domain = Domain::from_number(call.args[0] & 0xffff_ffff).ok_or(Errno::EAFNOSUPPORT)?;

@@ -39,7 +39,8 @@ pub const ROWS: &[Row] = &[
         &[Int, Flags, Pointer, Pointer],
         &[Errno::EINTR],
         clock_nanosleep,
-    ),
+    )
+    .without("clocks of processor time"),
 ];
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -83,7 +84,7 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match base {
         TimeBase::Host => kernel.check_alarm_clock(clock)?,
         TimeBase::Thread(_) => return Err(Errno::EINVAL.into()),
-        TimeBase::Process(_) => return Err(Errno::EOPNOTSUPP.into()),
+        TimeBase::Process(_) => return kernel.sleep_on_processor_time(base, call),
     }
     let time = kernel.read_time(call.args[2])?;
     let is_absolute = call.args[1] & ABSOLUTE != 0;
@@ -97,6 +98,23 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     kernel.wait(WaitCondition::Never, Some(deadline), "clock_nanosleep")?;
     Ok(Value::ZERO)
+}
+
+impl Kernel<'_, '_> {
+    /// Sleeps until a process has used processor time: only if it has done so already.
+    fn sleep_on_processor_time(&mut self, base: TimeBase, call: &Call) -> Answer {
+        const ABSOLUTE: u64 = 1;
+        let time = self.read_time(call.args[2])?;
+        let is_over = match call.args[1] & ABSOLUTE {
+            0 => time == 0,
+            _ => self.host.time_of(base) >= time,
+        };
+        if is_over {
+            return Ok(Value::ZERO);
+        }
+        self.refuse("clock_nanosleep", "a sleep on a clock of processor time");
+        Err(Errno::EOPNOTSUPP.into())
+    }
 }
 
 fn gettimeofday(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {

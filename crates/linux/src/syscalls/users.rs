@@ -255,9 +255,11 @@ fn setpgid(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     };
     let group = match call.int(1) {
         0 => pid,
-        group if group < 0 => return Err(Errno::EINVAL.into()),
         group => group as u32,
     };
+    if (group as i32) < 0 {
+        return Err(Errno::EINVAL.into());
+    }
     let target = kernel.host.process_by_pid(pid);
     let target = target.filter(|target| !matches!(target.exit_state, ExitState::Reaped));
     let target = target.ok_or(Errno::ESRCH)?;

@@ -11,7 +11,7 @@
 #endif
 #define INQ 36
 
-static int option(int fd, int level, int name) {
+static int told(int fd, int level, int name) {
   int value = -7;
   socklen_t size = sizeof value;
   return getsockopt(fd, level, name, &value, &size) < 0 ? -errno : value;
@@ -59,19 +59,19 @@ static void parts(void) {
 
 static void peeks(int pair[2], const char *what, int by_message) {
   printf("%s\n", what);
-  printf("offset %d\n", option(pair[0], SOL_SOCKET, SO_PEEK_OFF));
+  printf("offset %d\n", told(pair[0], SOL_SOCKET, SO_PEEK_OFF));
   tell_ok("offset", set(pair[0], SOL_SOCKET, SO_PEEK_OFF, 0));
   write(pair[1], "hello", 5);
   write(pair[1], "world", 5);
   char text[4];
   printf("%ld ", (long)recv(pair[0], text, 3, MSG_PEEK));
-  printf("offset %d\n", option(pair[0], SOL_SOCKET, SO_PEEK_OFF));
+  printf("offset %d\n", told(pair[0], SOL_SOCKET, SO_PEEK_OFF));
   show(pair[0], MSG_PEEK);
-  printf("offset %d\n", option(pair[0], SOL_SOCKET, SO_PEEK_OFF));
+  printf("offset %d\n", told(pair[0], SOL_SOCKET, SO_PEEK_OFF));
   if (by_message) show(pair[0], MSG_PEEK);
   show(pair[0], MSG_PEEK);
   read(pair[0], text, 2);
-  printf("offset %d\n", option(pair[0], SOL_SOCKET, SO_PEEK_OFF));
+  printf("offset %d\n", told(pair[0], SOL_SOCKET, SO_PEEK_OFF));
   tell_ok("offset", set(pair[0], SOL_SOCKET, SO_PEEK_OFF, 1));
   show(pair[0], MSG_PEEK);
   tell_ok("no offset", set(pair[0], SOL_SOCKET, SO_PEEK_OFF, -1));
@@ -93,15 +93,15 @@ static void options(void) {
   size = sizeof bytes;
   tell_ok("options", getsockopt(udp, SOL_IP, IP_OPTIONS, bytes, &size));
   printf("%d bytes\n", (int)size);
-  printf("mtu %s\n", error_name(-option(udp, SOL_IP, IP_MTU)));
+  printf("mtu %s\n", error_name(-told(udp, SOL_IP, IP_MTU)));
   bind(listener, (void *)&address, sizeof address);
   listen(listener, 1);
   connect(tcp, (void *)&address, sizeof address);
   connect(udp, (void *)&address, sizeof address);
   accepted = accept(listener, NULL, NULL);
-  printf("mtu %d %d\n", option(udp, SOL_IP, IP_MTU), option(tcp, SOL_IP, IP_MTU));
+  printf("mtu %d %d\n", told(udp, SOL_IP, IP_MTU), told(tcp, SOL_IP, IP_MTU));
   tell_ok("lock", set(udp, SOL_SOCKET, SO_LOCK_FILTER, 1));
-  printf("locked %d\n", option(udp, SOL_SOCKET, SO_LOCK_FILTER));
+  printf("locked %d\n", told(udp, SOL_SOCKET, SO_LOCK_FILTER));
   tell_ok("unlock", set(udp, SOL_SOCKET, SO_LOCK_FILTER, 0));
   tell_ok("left", set(accepted, SOL_TCP, INQ, 1));
   tell_ok("wrong", set(accepted, SOL_TCP, INQ, 2));

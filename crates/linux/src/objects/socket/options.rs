@@ -77,6 +77,8 @@ enum AcceptedValues {
     NumberOrDefault(i32, i32),
     /// Anything; it cannot be read back.
     Command,
+    /// Only the default: the rest is not modelled, as on kernels without the feature.
+    Default,
 }
 
 /// Options without effect: level, name, default, accepted values.
@@ -88,27 +90,40 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::SOCKET, 10, 0, AcceptedValues::Flag), // SO_OOBINLINE
     (level::SOCKET, 11, 0, AcceptedValues::Flag), // SO_NO_CHECK
     (level::SOCKET, 12, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_PRIORITY
+    (level::SOCKET, 14, 0, AcceptedValues::Flag), // SO_BSDCOMPAT
     (level::SOCKET, 29, 0, AcceptedValues::Flag), // SO_TIMESTAMP
     (level::SOCKET, 34, 0, AcceptedValues::Flag), // SO_PASSSEC
     (level::SOCKET, 35, 0, AcceptedValues::Flag), // SO_TIMESTAMPNS
     (level::SOCKET, 36, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_MARK
+    (level::SOCKET, 37, 0, AcceptedValues::Default), // SO_TIMESTAMPING
     (level::SOCKET, 40, 0, AcceptedValues::Flag), // SO_RXQ_OVFL
+    (level::SOCKET, 41, 0, AcceptedValues::Flag), // SO_WIFI_STATUS
     (level::SOCKET, 43, 0, AcceptedValues::Flag), // SO_NOFCS
     (level::SOCKET, 44, 0, AcceptedValues::Flag), // SO_LOCK_FILTER
     (level::SOCKET, 45, 0, AcceptedValues::Flag), // SO_SELECT_ERR_QUEUE
     (level::SOCKET, 46, 0, AcceptedValues::Number(0, i32::MAX)), // SO_BUSY_POLL
     (level::SOCKET, 49, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_INCOMING_CPU
+    (level::SOCKET, 60, 0, AcceptedValues::Default), // SO_ZEROCOPY
+    (level::SOCKET, 69, 0, AcceptedValues::Flag), // SO_PREFER_BUSY_POLL
+    (level::SOCKET, 72, 0, AcceptedValues::Number(0, 3)), // SO_BUF_LOCK
+    (level::SOCKET, 74, 1, AcceptedValues::Number(-1, 1)), // SO_TXREHASH
+    (level::SOCKET, 75, 0, AcceptedValues::Default), // SO_RCVMARK
     (level::IP, 1, 0, AcceptedValues::Byte), // IP_TOS
     (level::IP, 2, 64, AcceptedValues::NumberOrDefault(1, 255)), // IP_TTL
     (level::IP, 6, 0, AcceptedValues::Flag), // IP_RECVOPTS
+    (level::IP, 7, 0, AcceptedValues::Default), // IP_RETOPTS
     (level::IP, 8, 0, AcceptedValues::Flag), // IP_PKTINFO
     (level::IP, 10, 1, AcceptedValues::Number(0, 5)), // IP_MTU_DISCOVER
     (level::IP, 11, 0, AcceptedValues::Flag), // IP_RECVERR
     (level::IP, 12, 0, AcceptedValues::Flag), // IP_RECVTTL
     (level::IP, 13, 0, AcceptedValues::Flag), // IP_RECVTOS
     (level::IP, 15, 0, AcceptedValues::Flag), // IP_FREEBIND
+    (level::IP, 18, 0, AcceptedValues::Default), // IP_PASSSEC
     (level::IP, 19, 0, AcceptedValues::Flag), // IP_TRANSPARENT
+    (level::IP, 20, 0, AcceptedValues::Default), // IP_ORIGDSTADDR
     (level::IP, 21, 0, AcceptedValues::Number(0, 255)), // IP_MINTTL
+    (level::IP, 22, 0, AcceptedValues::Default), // IP_NODEFRAG
+    (level::IP, 23, 0, AcceptedValues::Default), // IP_CHECKSUM
     (level::IP, 24, 0, AcceptedValues::Flag), // IP_BIND_ADDRESS_NO_PORT
     (level::IP, 33, 1, AcceptedValues::NumberOrDefault(0, 255)), // IP_MULTICAST_TTL
     (level::IP, 34, 1, AcceptedValues::Flag), // IP_MULTICAST_LOOP
@@ -118,10 +133,17 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::IPV6, 19, 1, AcceptedValues::Number(0, 1)), // IPV6_MULTICAST_LOOP
     (level::IPV6, 23, 1, AcceptedValues::Number(0, 5)), // IPV6_MTU_DISCOVER
     (level::IPV6, 25, 0, AcceptedValues::Flag), // IPV6_RECVERR
+    (level::IPV6, 29, 1, AcceptedValues::Flag), // IPV6_MULTICAST_ALL
+    (level::IPV6, 33, 0, AcceptedValues::Default), // IPV6_FLOWINFO_SEND
     (level::IPV6, 49, 0, AcceptedValues::Flag), // IPV6_RECVPKTINFO
     (level::IPV6, 51, 0, AcceptedValues::Flag), // IPV6_RECVHOPLIMIT
+    (level::IPV6, 60, 0, AcceptedValues::Flag), // IPV6_RECVPATHMTU
+    (level::IPV6, 62, 0, AcceptedValues::Flag), // IPV6_DONTFRAG
     (level::IPV6, 66, 0, AcceptedValues::Flag), // IPV6_RECVTCLASS
     (level::IPV6, 67, 0, AcceptedValues::NumberOrDefault(0, 255)), // IPV6_TCLASS
+    (level::IPV6, 70, 1, AcceptedValues::Flag), // IPV6_AUTOFLOWLABEL
+    (level::IPV6, 73, 0, AcceptedValues::Number(0, 255)), // IPV6_MINHOPCOUNT
+    (level::IPV6, 74, 0, AcceptedValues::Default), // IPV6_ORIGDSTADDR
     (level::IPV6, 75, 0, AcceptedValues::Flag), // IPV6_TRANSPARENT
     (level::IPV6, 78, 0, AcceptedValues::Flag), // IPV6_FREEBIND
     (level::TCP, 1, 0, AcceptedValues::Flag), // TCP_NODELAY
@@ -135,12 +157,20 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::TCP, 9, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // TCP_DEFER_ACCEPT
     (level::TCP, 10, 0, AcceptedValues::Number(0, i32::MAX)), // TCP_WINDOW_CLAMP
     (level::TCP, 12, 1, AcceptedValues::Flag), // TCP_QUICKACK
+    (level::TCP, 16, 0, AcceptedValues::Flag), // TCP_THIN_LINEAR_TIMEOUTS
+    (level::TCP, 17, 0, AcceptedValues::Flag), // TCP_THIN_DUPACK
     (level::TCP, 18, 0, AcceptedValues::Number(0, i32::MAX)), // TCP_USER_TIMEOUT
+    (level::TCP, 19, 0, AcceptedValues::Default), // TCP_REPAIR
     (level::TCP, 23, 0, AcceptedValues::Number(0, i32::MAX)), // TCP_FASTOPEN
-    (level::TCP, 25, -1, AcceptedValues::Number(i32::MIN, i32::MAX)), // TCP_NOTSENT_LOWAT
+    (level::TCP, 25, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // TCP_NOTSENT_LOWAT
+    (level::TCP, 27, 0, AcceptedValues::Default), // TCP_SAVE_SYN
     (level::TCP, 30, 0, AcceptedValues::Flag), // TCP_FASTOPEN_CONNECT
     (level::TCP, 36, 0, AcceptedValues::Number(0, 1)), // TCP_INQ
     (level::UDP, 1, 0, AcceptedValues::Flag), // UDP_CORK
+    (level::UDP, 100, 0, AcceptedValues::Default), // UDP_ENCAP
+    (level::UDP, 101, 0, AcceptedValues::Flag), // UDP_NO_CHECK6_TX
+    (level::UDP, 102, 0, AcceptedValues::Flag), // UDP_NO_CHECK6_RX
+    (level::UDP, 103, 0, AcceptedValues::Default), // UDP_SEGMENT
     (level::UDP, 104, 0, AcceptedValues::Flag), // UDP_GRO
     (level::PACKET, 1, 0, AcceptedValues::Command), // PACKET_ADD_MEMBERSHIP
     (level::PACKET, 2, 0, AcceptedValues::Command), // PACKET_DROP_MEMBERSHIP
@@ -168,6 +198,8 @@ const MISSED: &[(u32, u32)] = &[
     (level::IPV6, 16),   // IPV6_UNICAST_HOPS
     (level::IPV6, 23),   // IPV6_MTU_DISCOVER
     (level::IPV6, 25),   // IPV6_RECVERR
+    (level::IPV6, 60),   // IPV6_RECVPATHMTU
+    (level::IPV6, 73),   // IPV6_MINHOPCOUNT
     (level::IPV6, 75),   // IPV6_TRANSPARENT
     (level::TCP, 7),     // TCP_SYNCNT
     (level::TCP, 9),     // TCP_DEFER_ACCEPT
@@ -297,6 +329,8 @@ impl Options {
             }
             AcceptedValues::Byte => value & 0xff,
             AcceptedValues::Command => return Ok(()),
+            AcceptedValues::Default if value == default => value,
+            AcceptedValues::Default => return Err(Errno::ENOPROTOOPT),
         };
         let others = self.others.get_or_insert_with(Default::default);
         let others = Arc::make_mut(others);

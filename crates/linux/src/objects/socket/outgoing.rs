@@ -106,7 +106,12 @@ impl HostState {
     pub fn path_mtu(&self, id: super::ObjectId) -> Option<u32> {
         let socket = self.socket(id).filter(|socket| socket.is_connected())?;
         let way = self.way(socket, socket.remote.internet()?.ip()).ok()?;
-        Some(self.network.interface(way.index)?.mtu)
+        let mtu = self.network.interface(way.index)?.mtu;
+        Some(match way.to {
+            // The length of a packet has 16 bits.
+            IpAddr::V4(_) => mtu.min(u32::from(u16::MAX)),
+            IpAddr::V6(_) => mtu,
+        })
     }
 
     /// Routes a packet of a socket.

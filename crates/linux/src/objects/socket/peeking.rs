@@ -1,6 +1,6 @@
 //! `SO_PEEK_OFF`: a receive with `MSG_PEEK` begins where the last one has ended.
 
-use super::{Received, ReceivedMessage, message_flag};
+use super::{Domain, Received, ReceivedMessage, message_flag};
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::{OpenObject, event};
@@ -24,7 +24,11 @@ impl Kernel<'_, '_> {
             true => self.peek_behind(open, offset, wanted, flags)?,
             false => self.receive_first(open, wanted, flags)?,
         };
-        let len = received.bytes.len() as u64;
+        let is_whole = !peeks && self.socket_of(open)?.domain == Domain::Unix;
+        let len = match is_whole {
+            true => received.full_len,
+            false => received.bytes.len() as u64,
+        };
         let moved = match peeks {
             true => offset.saturating_add(len),
             false => offset.saturating_sub(len),
