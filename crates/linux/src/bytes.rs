@@ -248,10 +248,6 @@ impl Bytes {
 
     /// Writes a range; a gap before it is filled with zeros.
     pub fn write(&mut self, offset: u64, from: &Buffer) {
-        if offset > self.len && !from.is_empty() {
-            // A mapping may have written behind the end.
-            self.clear_last_page(self.len);
-        }
         let mut done = 0;
         while done < from.len() {
             let at = offset + done as u64;
@@ -282,25 +278,15 @@ impl Bytes {
             let pages = Arc::make_mut(pages);
             let (index, within) = ((len / PAGE as u64) as usize, (len % PAGE as u64) as usize);
             pages.truncate(if within == 0 { index } else { index + 1 });
-            self.clear_last_page(len);
+            if within > 0
+                && let Some(Some(page)) = pages.get_mut(index)
+                && page.len() > within
+            {
+                let page = Arc::make_mut(page);
+                page.fill(within, page.len() - within, 0);
+            }
         }
         self.len = len;
-    }
-
-    /// Zeroes the bytes behind `len` in the page where it ends.
-    fn clear_last_page(&mut self, len: u64) {
-        let (index, within) = ((len / PAGE as u64) as usize, (len % PAGE as u64) as usize);
-        let Some(Some(Some(page))) = self.pages.as_ref().map(|pages| pages.get(index)) else {
-            return;
-        };
-        if within == 0 || page.len() <= within {
-            return;
-        }
-        let pages = self.pages.as_mut().map(Arc::make_mut);
-        if let Some(Some(page)) = pages.and_then(|pages| pages.get_mut(index)) {
-            let page = Arc::make_mut(page);
-            page.fill(within, page.len() - within, 0);
-        }
     }
 
     /// Zeroes a range without extending the sequence.
