@@ -4,12 +4,15 @@
 
 static struct stat before;
 
+static const char *changed(const char *name, struct timespec one, struct timespec other) {
+  return one.tv_sec != other.tv_sec || one.tv_nsec != other.tv_nsec ? name : "";
+}
+
 static void show(const char *what) {
   struct stat now;
   stat("fifo", &now);
-  printf("%s:%s%s%s\n", what, now.st_atim.tv_sec != before.st_atim.tv_sec || now.st_atim.tv_nsec != before.st_atim.tv_nsec ? " atime" : "",
-         now.st_mtim.tv_sec != before.st_mtim.tv_sec || now.st_mtim.tv_nsec != before.st_mtim.tv_nsec ? " mtime" : "",
-         now.st_ctim.tv_sec != before.st_ctim.tv_sec || now.st_ctim.tv_nsec != before.st_ctim.tv_nsec ? " ctime" : "");
+  printf("%s:%s%s%s\n", what, changed(" atime", now.st_atim, before.st_atim),
+         changed(" mtime", now.st_mtim, before.st_mtim), changed(" ctime", now.st_ctim, before.st_ctim));
   before = now;
   usleep(20000);
 }
