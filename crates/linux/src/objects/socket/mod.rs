@@ -490,7 +490,7 @@ impl HostState {
 
 impl Kernel<'_, '_> {
     /// Receives the first bytes or message of the queue.
-    pub(self) fn receive_first(
+    fn receive_first(
         &mut self,
         open: OpenObject<'_>,
         wanted: u64,
