@@ -13,7 +13,6 @@ mod commands;
 mod display;
 mod flags;
 mod klee;
-mod klee_options;
 mod session;
 mod step;
 
@@ -53,13 +52,17 @@ fn main() -> ExitCode {
                 .map_err(Into::into),
         );
     }
-    let words = match klee_options::translate(&words) {
+    let words = match everett::klee_command(&words) {
         None => words,
-        Some(Ok(translated)) => {
+        Some(Ok(mut translated)) => {
             translated
                 .notices
                 .iter()
                 .for_each(|text| session::notice(text));
+            if let Err(error) = translated.link(&session::notice, &mut |text| eprint!("{text}")) {
+                eprintln!("KLEE: ERROR: {error:#}");
+                return ExitCode::from(EXIT_ERROR);
+            }
             translated.words
         }
         Some(Err(error)) => return report(Err(anyhow::anyhow!(error))),

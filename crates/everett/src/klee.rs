@@ -5,7 +5,7 @@
 
 use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};
-use everett_vm::{BugKind, CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, Note, TEXT};
+use everett_vm::{BugKind, CHECK_MEMORY_ACCESS, FAILED_CHECK, MAKE_SYMBOLIC, Note, TEXT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
@@ -55,9 +55,10 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
             let text = message.strip_prefix("an ").unwrap_or(message);
             return ("abort.err".to_owned(), format!("terminating due to {text}"));
         }
-        Trap => match sanitizer_check(message) {
-            Some((_, ending, text)) => (*ending, *text),
-            None => (kind.name(), message),
+        Trap => match (failed_check(message), sanitizer_check(message)) {
+            (Some(check), _) => check,
+            (None, Some((_, ending, text))) => (*ending, *text),
+            (None, None) => (kind.name(), message),
         },
         Unsupported => ("exec", message),
         // KLEE does not detect the others.
@@ -66,9 +67,33 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
     (format!("{ending}.err"), text.to_owned())
 }
 
+/// Returns the suffix and the text of a check of the build that failed. The texts are those of
+/// KLEE's runtime for the undefined behaviour sanitizer.
+fn failed_check(message: &str) -> Option<(&'static str, &str)> {
+    let text = message.strip_prefix(FAILED_CHECK)?;
+    let ending = match text {
+        "float-divide-by-zero" => "div",
+        "invalid-builtin-use" => "invalid_builtin_use",
+        "implicit-signed-integer-truncation" | "implicit-unsigned-integer-truncation" => {
+            "implicit_truncation"
+        }
+        "unreachable-call" => "unreachable_call",
+        "missing-return" => "missing_return",
+        "load invalid value" => "invalid_load",
+        "function-type-mismatch" => "function_type_mismatch",
+        "invalid-null-return" | "invalid-null-argument" => "nullable_attribute",
+        "integer division overflow" | "shift out of bounds" | "float-cast-overflow" => "overflow",
+        _ if text.ends_with("-integer-overflow") => "overflow",
+        _ if text.starts_with("implicit-") => "implicit_conversion",
+        // Pointers, alignments, indices and sizes.
+        _ => "ptr",
+    };
+    Some((ending, text))
+}
+
 /// Clang's reasons for traps of the undefined behaviour sanitizer, with the suffixes and texts of
-/// KLEE's runtime for it. Clang's reason does not tell several of KLEE's texts apart for
-/// conversions, pointers, and overflow in a negation; the usual one is given.
+/// KLEE's runtime for it, for builds with `-fsanitize-trap`. Clang's reason does not tell several of
+/// KLEE's texts apart for conversions, pointers, and overflow in a negation; the usual one is given.
 const SANITIZER_CHECKS: &[(&str, &str, &str)] = &[
     (
         "Alignment assumption violated",

@@ -42,6 +42,7 @@ mod inspect;
 mod job;
 mod judge;
 mod klee;
+mod klee_options;
 mod layers;
 mod load;
 mod native;
@@ -95,6 +96,7 @@ pub use job::{
     root_state, weight_of,
 };
 pub use klee::{KleeFindings, KleeNotes, klee_done, klee_is_error, klee_tests, klee_warning};
+pub use klee_options::{KleeCommand, klee_command};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
 pub use native::{Ended, NativeResult, NativeSpec, NativeSummary, native};

@@ -394,6 +394,42 @@ void klee_open_merge(void) {}
 void klee_close_merge(void) {}
 int klee_get_errno(void) { return 0; }
 
+// Checks of -fsanitize= that fail. The engine tells what is wrong; here the program ends as by a trap.
+struct place {
+  const char *file;
+  uint32_t line, column;
+};
+__attribute__((noreturn)) static void check_failed(const struct place *at) {
+  say_line("a check of -fsanitize= failed in ", at->file);
+  __builtin_trap();
+}
+#define CHECK(name)                                                                                     \
+  __attribute__((noreturn)) void __ubsan_handle_##name(const struct place *at) { check_failed(at); }     \
+  __attribute__((noreturn, alias("__ubsan_handle_" #name))) void __ubsan_handle_##name##_abort(const struct place *);
+CHECK(add_overflow)
+CHECK(sub_overflow)
+CHECK(mul_overflow)
+CHECK(negate_overflow)
+CHECK(divrem_overflow)
+CHECK(type_mismatch_v1)
+CHECK(pointer_overflow)
+CHECK(implicit_conversion)
+CHECK(alignment_assumption)
+CHECK(shift_out_of_bounds)
+CHECK(out_of_bounds)
+CHECK(local_out_of_bounds)
+CHECK(builtin_unreachable)
+CHECK(missing_return)
+CHECK(vla_bound_not_positive)
+CHECK(float_cast_overflow)
+CHECK(load_invalid_value)
+CHECK(invalid_builtin)
+CHECK(function_type_mismatch)
+CHECK(nonnull_return_v1)
+CHECK(nullability_return_v1)
+CHECK(nonnull_arg)
+CHECK(nullability_arg)
+
 // What is said about the host goes to Everett's kernel; the real one does not know these calls and refuses them.
 void everett_faults_enable(void) { system_call(OWN_CALLS, 0, 0, 0, 0, 0, 0); }
 void everett_faults_disable(void) { system_call(OWN_CALLS + 1, 0, 0, 0, 0, 0, 0); }

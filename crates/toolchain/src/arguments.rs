@@ -49,7 +49,9 @@ pub struct Arguments {
     pub to_assembly: bool,
     /// Whether the user sets any debug information flag.
     pub says_debug: bool,
-    /// Whether undefined behaviour must trap; there is no library that could report it.
+    /// Whether undefined behaviour is checked.
+    pub checks: bool,
+    /// Whether the user wants these checks to trap.
     pub traps: bool,
     /// Whether the bitcode must be unoptimised (`--keep-errors`).
     pub keeps_errors: bool,
@@ -63,6 +65,7 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, ToolchainError> {
         kept: Vec::new(),
         to_assembly: false,
         says_debug: false,
+        checks: false,
         traps: false,
         keeps_errors: false,
         level: None,
@@ -98,7 +101,8 @@ pub fn parse(args: &[OsString]) -> Result<Arguments, ToolchainError> {
         check_supported(&text)?;
         parsed.to_assembly |= text == "-S";
         parsed.says_debug |= is_debug_flag(&text);
-        parsed.traps |= text.starts_with("-fsanitize=");
+        parsed.checks |= text.starts_with("-fsanitize=");
+        parsed.traps |= says_trap(&text);
 
         if !is_decided_by_everett(&text) {
             parsed.kept.push(arg.clone());
@@ -125,9 +129,20 @@ fn is_decided_by_everett(flag: &str) -> bool {
             | "-fuse-linker-plugin"
             | "-static-libgcc"
             | "-static-libstdc++"
+            | "-fsanitize-minimal-runtime"
     ) || ["-flto=", "-flto-", "-fuse-ld=", "--ld-path="]
         .iter()
         .any(|p| flag.starts_with(p))
+}
+
+/// Returns whether checks trap by this flag. Clang's small runtime is one of traps with a message.
+fn says_trap(flag: &str) -> bool {
+    let traps = [
+        "-fsanitize-undefined-trap-on-error",
+        "-fsanitize-trap",
+        "-fsanitize-minimal-runtime",
+    ];
+    traps.contains(&flag) || flag.starts_with("-fsanitize-trap=")
 }
 
 fn is_debug_flag(flag: &str) -> bool {
@@ -143,7 +158,7 @@ fn check_supported(flag: &str) -> Result<(), ToolchainError> {
         _ if flag.strip_prefix("-fsanitize=").is_some_and(needs_runtime) => {
             Err(ToolchainError::Unsupported(format!(
                 "{flag} is not supported: everett itself finds what it would find\n\
-                 build without it; -fsanitize=undefined is supported, its checks become traps"
+                 build without it; the checks of -fsanitize=undefined are supported"
             )))
         }
         "-pg"
@@ -173,6 +188,7 @@ fn needs_runtime(sanitizers: &str) -> bool {
         "fuzzer",
         "dataflow",
         "realtime",
+        "vptr",
     ];
     sanitizers
         .split(',')
@@ -263,8 +279,10 @@ mod tests {
             assert!(message.contains("everett coverage"), "{message}");
         }
         assert!(parsed(&["-fsanitize=undefined,address"]).is_err());
-        assert!(parsed(&["-fsanitize=undefined"]).unwrap().traps);
-
+        let checked = parsed(&["-fsanitize=undefined"]).unwrap();
+        assert!(checked.checks && !checked.traps);
+        let trapping = ["-fsanitize=undefined", "-fsanitize-trap=all"];
+        assert!(parsed(&trapping).unwrap().traps);
         assert!(parsed(&["--target=aarch64-linux-gnu"]).is_err());
         assert!(parsed(&["-target", "wasm32"]).is_err());
     }

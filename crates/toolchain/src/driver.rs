@@ -40,11 +40,22 @@ pub fn compile(
     if !args.to_assembly {
         flags.push("-flto=full".into());
     }
-    if args.traps {
-        flags.push("-fsanitize-trap=all".into());
+    if args.checks {
+        // Nothing goes on after a check that failed.
+        let fails = match args.traps {
+            true => "-fsanitize-trap=all",
+            false => "-fno-sanitize-recover=all",
+        };
+        flags.push(fails.into());
     }
     flags.push("--end-no-unused-arguments".into());
     flags.extend(args.kept);
+    if args.checks && !args.traps {
+        flags.push("--start-no-unused-arguments".into());
+        // The runtime is Everett's own; `vptr` needs information of clang's.
+        flags.extend(["-fno-sanitize=vptr", "-fno-sanitize-link-runtime"].map(OsString::from));
+        flags.push("--end-no-unused-arguments".into());
+    }
     let level = match args.level {
         Some(level) => level,
         // A command line that only links need not repeat the level.

@@ -129,6 +129,10 @@ pub enum ToolchainError {
         reason: String,
     },
 
+    /// Bitcode of a compiler cannot be made a program.
+    #[error("{0}")]
+    Object(String),
+
     /// The command line asks for something that is not supported.
     #[error("{0}")]
     Unsupported(String),

@@ -10,6 +10,7 @@
 mod arguments;
 mod cache;
 mod checked;
+mod compiled;
 mod driver;
 mod error;
 pub mod hard;
@@ -28,6 +29,7 @@ mod wheel;
 use std::ffi::OsString;
 
 pub use checked::{BuildLimits, Checks, checked_build, checked_path};
+pub use compiled::{ObjectBuild, Remark, link_object};
 pub use error::ToolchainError;
 pub use install::install_tools;
 pub use keep::keeps_errors;

@@ -36,7 +36,8 @@ pub fn with_traps(
     Ok(result)
 }
 
-fn convert(
+/// Converts a module between its forms, unchanged.
+pub fn convert(
     sysroot: &Sysroot,
     from: &Path,
     (to, way): (&Path, &str),

@@ -257,6 +257,9 @@ impl BugKind {
     }
 }
 
+/// The message of a check that the program was compiled with (`-fsanitize=`) begins with this.
+pub const FAILED_CHECK: &str = "a check of the build failed: ";
+
 /// A finding at the instruction that is being executed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bug {
@@ -324,6 +327,14 @@ impl Bug {
         Bug {
             signal: Some(signal),
             ..Bug::new(BugKind::Trap, message)
+        }
+    }
+
+    /// Creates the finding of a check of `-fsanitize=` that fails. Natively it ends in a trap.
+    pub(crate) fn failed_check(what: &str) -> Bug {
+        Bug {
+            signal: Some(SIGILL),
+            ..Bug::new(BugKind::Trap, format!("{FAILED_CHECK}{what}"))
         }
     }
 

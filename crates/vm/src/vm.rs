@@ -68,7 +68,7 @@ impl Default for VmOptions {
             max_frames: 250_000,
             max_stack_bytes: 8 << 20,
             max_symbolic_size: 4096,
-            max_allocation: 1 << 32,
+            max_allocation: 8 << 30,
             max_positions: 65_536,
             max_positions_read: 65_536,
             check_overflow: false,

@@ -208,43 +208,153 @@ int main(void) {
     }
 }
 
-#[test]
-fn traps_of_the_sanitizer_have_the_texts_of_klee() {
-    const CHECKED: &str = r#"
+/// Fails in different ways, which clang's traps tell apart only in part.
+const CHECKED: &str = r#"
 #include <klee/klee.h>
 int main(void) {
   int table[4] = {0}, which, number;
+  float zero = 0;
   klee_make_symbolic(&which, sizeof which, "which");
   klee_make_symbolic(&number, sizeof number, "number");
+  char *bytes = (char *)table;
   switch (which) {
   case 1: return table[number & 7];
   case 2: return number + 1;
   case 3: return 1 << number;
   case 4: return *(_Bool *)&number;
+  case 5: return *(int *)(bytes + 1);
+  case 6: return *(number == 3 ? (int *)0 : table);
+  case 7: return (unsigned char)0 + (signed char){number};
+  case 8: return (bytes - (unsigned long)bytes) != 0;
+  case 9: return 1 / zero > 7;
+  case 10: return number ? number / -1 : 0;
   }
   return 0;
 }
 "#;
+
+const CHECKS: &str = "-fsanitize=array-bounds,signed-integer-overflow,shift-exponent,bool,alignment,null,\
+                      implicit-signed-integer-truncation,pointer-overflow,float-divide-by-zero,\
+                      integer-divide-by-zero";
+
+#[test]
+fn checks_of_the_sanitizer_have_the_texts_of_klee() {
     let folder = folder("klee-sanitizer");
-    let checks = "-fsanitize=array-bounds,signed-integer-overflow,shift-exponent,bool";
-    build(&folder, "checked", CHECKED, &["-g", "-O0", checks]);
+    build(&folder, "checked", CHECKED, &["-g", "-O0", CHECKS]);
     let (errors, endings) = errors(&folder, "./checked");
     let expected = [
-        "10: shift out of bounds",
-        "11: load invalid value",
-        "8: out-of-bounds-index",
-        "9: signed-integer-overflow",
+        "11: out-of-bounds-index",
+        "12: signed-integer-overflow",
+        "13: shift out of bounds",
+        "14: load invalid value",
+        "15: misaligned-pointer-use",
+        "16: null-pointer-use",
+        "17: implicit-signed-integer-truncation",
+        "18: nullptr-after-nonzero-offset",
+        "19: float-divide-by-zero",
+        "20: integer division overflow",
     ];
     assert_eq!(errors, expected);
     assert_eq!(
         endings,
         [
+            "div.err",
+            "implicit_truncation.err",
             "invalid_load.err",
             "overflow.err",
             "overflow.err",
-            "ptr.err"
+            "overflow.err",
+            "ptr.err",
+            "ptr.err",
+            "ptr.err",
+            "ptr.err",
         ]
     );
+    // Natively, each of them ends in a trap.
+    let confirmed = summary(&folder.join("out"));
+    let findings = confirmed["findings"].as_array().expect("a list");
+    assert_eq!(findings.len(), 10);
+    for finding in findings {
+        assert_eq!(finding["confirmed"], "confirmed", "{finding}");
+    }
+}
+
+#[test]
+fn traps_of_the_sanitizer_have_the_texts_of_klee() {
+    let folder = folder("klee-traps");
+    let flags = ["-g", "-O0", CHECKS, "-fsanitize-trap=all"];
+    build(&folder, "checked", CHECKED, &flags);
+    let (errors, _) = errors(&folder, "./checked");
+    for expected in [
+        "11: out-of-bounds-index",
+        "12: signed-integer-overflow",
+        "13: shift out of bounds",
+        "14: load invalid value",
+    ] {
+        assert!(errors.iter().any(|error| error == expected), "{errors:?}");
+    }
+    assert_eq!(errors.len(), 10, "{errors:?}");
+}
+
+/// As KLEE loads it, bitcode that a compiler wrote needs no build.
+#[test]
+fn bitcode_of_a_compiler_is_linked() {
+    const OBJECT: &str = r#"
+#include <klee/klee.h>
+#include <stdio.h>
+#include <stdlib.h>
+int twice(int a) { return 2 * a; }
+int thrice(int a) { return 3 * a; }
+void end(int status) {
+  printf("ended with %d\n", status);
+  klee_silent_exit(status);
+}
+int other(int count, char **arguments) {
+  printf("%d: %s\n", count, arguments[1]);
+  return 5;
+}
+int main(void) {
+  printf("main: %d\n", twice(7));
+  exit(3);
+}
+"#;
+    let folder = folder("klee-objects");
+    fs::write(folder.join("object.c"), OBJECT).expect("it can be written");
+    let mut compile = everett(&folder);
+    expect(
+        compile.args(["cc", "-emit-llvm", "-c", "-g", "object.c"]),
+        0,
+    );
+    let run = |number: &str, options: &[&str], code: i32| {
+        let mut run = everett(&folder);
+        run.args(["run", "--klee-messages", "--output-dir", number]);
+        run.args(options).args(["object.bc", "argument"]);
+        let output = expect(&mut run, code);
+        let printed = String::from_utf8(output.stdout.clone()).expect("UTF-8");
+        (printed, text(&output))
+    };
+    assert_eq!(run("1", &[], 0).0, "main: 14\n");
+    assert_eq!(run("2", &["--entry-point=other"], 0).0, "2: argument\n");
+    let aliases = [
+        "-function-alias=exit:end",
+        "--function-alias",
+        "twi.*:thrice",
+    ];
+    let (printed, said) = run("3", &aliases, 0);
+    assert_eq!(printed, "main: 21\nended with 3\n");
+    assert!(
+        said.contains("KLEE: function-alias: replaced @exit with @end"),
+        "{said}"
+    );
+    let (_, said) = run("4", &["--entry-point=missing"], 2);
+    let missing = "KLEE: ERROR: Entry function 'missing' not found in module.";
+    assert!(said.contains(missing), "{said}");
+    // What is linked has its entry.
+    build(&folder, "linked", OBJECT, &[]);
+    let mut run = everett(&folder);
+    run.args(["run", "--klee-messages", "--entry-point=other", "./linked"]);
+    let said = text(&expect(&mut run, 2));
+    assert!(said.contains("belong to the build"), "{said}");
 }
 
 #[test]

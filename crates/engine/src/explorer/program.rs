@@ -209,7 +209,16 @@ impl Explorer<'_> {
         self.tell_output(state, listener);
         let one_side = self.takes_one_side(state, &fork);
         let of_data = fork.is_of_data();
-        match self.worker.split(state, fork) {
+        // In KLEE, a state goes on where the condition holds, and the new state is the other one.
+        let is_other = matches!(fork, Fork::Branch { side: false, .. })
+            && self.config.selects_after_forks
+            && !one_side
+            && state.path.seeds.is_empty();
+        let mut other = self.worker.split(state, fork);
+        if let (Other::State(child), true) = (&mut other, is_other) {
+            std::mem::swap(state, &mut **child);
+        }
+        match other {
             Other::State(child) if self.is_over_depth(&child) => {
                 self.statistics.unknown.add(child.path.weight);
                 self.count_partial();

@@ -12,7 +12,7 @@ mod debug;
 mod loops;
 mod program;
 mod rewrite;
-mod text;
+pub(crate) mod text;
 mod versions;
 
 pub use atoms::{Atom, Kind};

@@ -491,10 +491,9 @@ pub fn prepare(module: &str) -> String {
             used.push(name);
             text.push_str(&check);
         }
-        if is_checked && line.contains("@llvm.ubsantrap(") && text::call(line).is_some() {
-            text.push_str(&line.replacen("@llvm.ubsantrap(", &format!("@{TRAPPED}("), 1));
-        } else {
-            text.push_str(line);
+        match is_checked.then(|| failed_check(line)).flatten() {
+            Some(failed) => text.push_str(&failed),
+            None => text.push_str(line),
         }
         text.push('\n');
     }
@@ -506,6 +505,19 @@ pub fn prepare(module: &str) -> String {
     }
     let _ = writeln!(text, "declare void @{TRAPPED}(i8) noreturn");
     text
+}
+
+/// Returns the call in which a check of the program's own build ends, with Everett's name: a trap, or
+/// a function of the undefined behaviour sanitizer.
+fn failed_check(line: &str) -> Option<String> {
+    let call = text::call(line)?;
+    if call.callee == "llvm.ubsantrap" {
+        return Some(line.replacen("@llvm.ubsantrap(", &format!("@{TRAPPED}("), 1));
+    }
+    call.callee.strip_prefix("__ubsan_handle_")?;
+    let close = text::close_of(line, call.open)?;
+    let (before, behind) = (&line[..call.at], &line[close + 1..]);
+    Some(format!("{before}@{TRAPPED}(i8 0){behind}"))
 }
 
 /// Returns the check before signed arithmetic, with its name.
@@ -627,5 +639,24 @@ attributes #1 = { noinline }
         let text = prepare(module);
         let check = "  call void @everett_atom_add32(i32 %0, i32 7), !dbg !4\n  %2 = add nsw";
         assert_eq!(text.matches(check).count(), 1, "{text}");
+    }
+
+    #[test]
+    fn checks_of_the_build_get_a_name() {
+        for (line, expected) in [
+            (
+                "  call void @llvm.ubsantrap(i8 3) #5, !dbg !4, !nosanitize !1",
+                "  call void @everett_hard_trapped(i8 3) #5, !dbg !4, !nosanitize !1",
+            ),
+            (
+                "  call void @__ubsan_handle_out_of_bounds_abort(ptr align 8 dereferenceable(32) @1, i64 %2) #5, !dbg !4",
+                "  call void @everett_hard_trapped(i8 0) #5, !dbg !4",
+            ),
+        ] {
+            assert_eq!(failed_check(line).as_deref(), Some(expected));
+        }
+        let declared = "declare void @__ubsan_handle_out_of_bounds_abort(ptr, i64)";
+        assert_eq!(failed_check(declared), None);
+        assert_eq!(failed_check("  call void @f(i8 3), !dbg !4"), None);
     }
 }

@@ -6,6 +6,7 @@ use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
 use crate::choice::ChoiceSite;
 use crate::memory::ObjectKind;
+use crate::oracle::Note;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Interrupt, Vm};
 
@@ -15,6 +16,8 @@ const MALLOC_ALIGN: u64 = 16;
 /// Size of the user address space.
 const ADDRESSES: u64 = 1 << 47;
 
+/// Size of allocations that KLEE warns of.
+const LARGE: u64 = 10 << 20;
 /// Factor between successive bounds that are tried for a symbolic size.
 const SIZE_STEP: u64 = 16;
 /// Offset of musl's `errno` in the block that `%fs` points to.
@@ -111,6 +114,11 @@ impl Vm<'_> {
             || self.memory.data_bytes().saturating_add(bytes) > self.max_data
         {
             return Ok(self.exhausted());
+        }
+        if bytes > LARGE && size_term.is_none() {
+            let size = crate::bug::bytes(bytes);
+            let note = format!("Large memory allocation ({size}). KLEE may run out of memory.");
+            self.note(Note::WarningOnce(note));
         }
         let stack = self.stack();
         match self.memory.allocate(bytes, align, ObjectKind::Heap) {
@@ -323,6 +331,22 @@ mod tests {
             Ok(0)
         );
         assert_eq!(harness.call_concrete("free", &[block]), Ok(0));
+    }
+
+    #[test]
+    fn large_blocks_are_said() {
+        let mut harness = Harness::new();
+        assert!(harness.call_concrete("malloc", &[LARGE]).is_ok());
+        assert_eq!(harness.world.notes, []);
+        let block = harness.call_concrete("malloc", &[(1 << 32) + 1]).unwrap();
+        assert_ne!(block, 0);
+        let note = "Large memory allocation (4294967297 bytes). KLEE may run out of memory.";
+        assert_eq!(harness.world.notes, [Note::WarningOnce(note.to_owned())]);
+        let last = Value::concrete(block + (1 << 32));
+        harness
+            .vm(|vm| vm.store(last, 1, Value::concrete(42)))
+            .unwrap();
+        assert_eq!(harness.byte(block + (1 << 32)), 42);
     }
 
     #[test]

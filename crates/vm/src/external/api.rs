@@ -201,7 +201,8 @@ fn make_symbolic(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
     let ranges = vm.ranges([(args.get(0), true)], args.get(1));
     let ([address], size) = within(MAKE_SYMBOLIC, ranges)?;
     let Ok(size) = u32::try_from(size) else {
-        let message = format!("{size} symbolic bytes in one object");
+        let message =
+            format!("Symbolic objects larger than 4 GiB are not allowed (requested {size} bytes).");
         return Err(Bug::new(BugKind::Unsupported, message).into());
     };
     let name = vm.input_name(args.get(2))?;

@@ -20,6 +20,7 @@ mod math;
 mod notes;
 mod replacement;
 mod resolve;
+mod sanitizer;
 mod scan;
 mod strings;
 mod subobjects;
@@ -84,6 +85,7 @@ const FAMILIES: &[&[Operation]] = &[
     long_double::OPERATIONS,
     math::OPERATIONS,
     notes::OPERATIONS,
+    sanitizer::OPERATIONS,
     strings::OPERATIONS,
     subobjects::OPERATIONS,
     variadic::OPERATIONS,

@@ -1,8 +1,15 @@
 //! KLEE's options, for scripts that are written around it: with `--klee-messages`, those before the
-//! program are translated to options of `everett run`. Owns KLEE's names and meanings of options.
+//! program are translated to options of `everett run`, and bitcode that a compiler wrote is linked.
+//! Owns KLEE's names and meanings of options; must not know how a command line is parsed.
 
-use everett::{BugKind, Takes};
+use everett_toolchain::{Notify, ObjectBuild, Remark, link_object};
+use everett_vm::BugKind;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use crate::error::{Result, bail};
+use crate::klee::klee_warning;
+use crate::options::{Takes, option};
 
 /// What an option of KLEE means.
 enum Meaning {
@@ -12,12 +19,16 @@ enum Meaning {
     Value(&'static str, fn(&str) -> Result<String, String>),
     /// The same as what every run does.
     Always,
+    /// It says how the bitcode is linked.
+    Build(fn(&mut ObjectBuild, String)),
+    /// It means something that a run cannot do: the way out.
+    Refused(&'static str),
     /// It tells KLEE how to work: it is ignored, and a notice says so. Whether it has a value can
     /// be told only from `=`, or from this.
     Ignored { takes_value: bool },
 }
 
-use Meaning::{Always, Ignored, Switch, Value};
+use Meaning::{Always, Build, Ignored, Refused, Switch, Value};
 
 const SWITCH_OF_KLEE: Meaning = Ignored { takes_value: false };
 const VALUE_OF_KLEE: Meaning = Ignored { takes_value: true };
@@ -34,6 +45,15 @@ const OPTIONS: &[(&str, Meaning)] = &[
     ("ubsan-runtime", Always),
     ("use-merge", Always),
     ("zero-seed-extension", Always),
+    ("entry-point", Build(|build, name| build.entry = Some(name))),
+    (
+        "function-alias",
+        Build(|build, pair| build.replaced.push(pair)),
+    ),
+    (
+        "link-llvm-lib",
+        Build(|build, library| build.libraries.push(library.into())),
+    ),
     ("emit-all-errors", Switch(&["--all-findings"])),
     ("exit-on-error", Switch(&["--stop-at=all"])),
     ("exit-on-error-type", Value("--stop-at", kinds)),
@@ -50,6 +70,7 @@ const OPTIONS: &[(&str, Meaning)] = &[
     ("only-replay-seeds", Switch(&["--only-seeds"])),
     ("only-seed", Switch(&["--only-seeds"])),
     ("output-dir", Value("--out", same)),
+    ("rng-initial-seed", Value("--seed", same)),
     ("replay-ktest-dir", Value("--only-seeds --seeds", same)),
     ("replay-ktest-file", Value("--only-seeds --seeds", same)),
     ("run-in-dir", Value("--files", same)),
@@ -57,16 +78,61 @@ const OPTIONS: &[(&str, Meaning)] = &[
     ("seed-dir", Value("--seeds", same)),
     ("seed-file", Value("--seeds", same)),
     ("write-no-tests", Switch(&["--no-tests"])),
+    (
+        "replay-path",
+        Refused("files of paths are not written; replay the path's test (--replay-ktest-file)"),
+    ),
+    ("always-output-seeds", SWITCH_OF_KLEE),
+    ("array-value-ratio", VALUE_OF_KLEE),
+    ("array-value-symb-ratio", VALUE_OF_KLEE),
     ("batch-instructions", VALUE_OF_KLEE),
     ("batch-time", VALUE_OF_KLEE),
+    ("cex-cache-superset", SWITCH_OF_KLEE),
+    ("cex-cache-try-all", SWITCH_OF_KLEE),
+    ("compress-exec-tree", SWITCH_OF_KLEE),
+    ("compress-query-log", SWITCH_OF_KLEE),
     ("const-array-opt", SWITCH_OF_KLEE),
+    ("debug-assignment-validating-solver", SWITCH_OF_KLEE),
+    ("debug-cex-cache-check-binding", SWITCH_OF_KLEE),
+    ("debug-check-for-implied-values", SWITCH_OF_KLEE),
+    ("debug-compress-instructions", SWITCH_OF_KLEE),
+    ("debug-crosscheck-core-solver", VALUE_OF_KLEE),
+    ("debug-dump-stp-queries", SWITCH_OF_KLEE),
+    ("debug-log-incomplete-merge", SWITCH_OF_KLEE),
+    ("debug-log-merge", SWITCH_OF_KLEE),
+    ("debug-log-state-merge", SWITCH_OF_KLEE),
+    ("debug-print-escaping-functions", SWITCH_OF_KLEE),
+    ("debug-print-instructions", VALUE_OF_KLEE),
+    ("debug-validate-solver", SWITCH_OF_KLEE),
+    ("debug-z3-dump-queries", VALUE_OF_KLEE),
+    ("debug-z3-log-api-interaction", VALUE_OF_KLEE),
+    ("debug-z3-validate-models", SWITCH_OF_KLEE),
+    ("debug-z3-verbosity", VALUE_OF_KLEE),
     ("disable-inlining", SWITCH_OF_KLEE),
-    ("dump-states-on-halt", SWITCH_OF_KLEE),
+    ("disable-internalize", SWITCH_OF_KLEE),
     ("disable-verify", SWITCH_OF_KLEE),
+    ("dump-states-on-halt", SWITCH_OF_KLEE),
+    ("equality-substitution", SWITCH_OF_KLEE),
+    ("exec-tree-batch-size", VALUE_OF_KLEE),
+    ("external-call-warnings", VALUE_OF_KLEE),
     ("external-calls", VALUE_OF_KLEE),
+    ("ignore-stp-failures", SWITCH_OF_KLEE),
+    ("istats-write-after-instructions", VALUE_OF_KLEE),
+    ("istats-write-interval", VALUE_OF_KLEE),
     ("kdalloc", SWITCH_OF_KLEE),
+    ("kdalloc-constants-size", VALUE_OF_KLEE),
+    ("kdalloc-constants-start-address", VALUE_OF_KLEE),
+    ("kdalloc-external-page-threshold", VALUE_OF_KLEE),
+    ("kdalloc-globals-size", VALUE_OF_KLEE),
+    ("kdalloc-globals-start-address", VALUE_OF_KLEE),
+    ("kdalloc-heap-size", VALUE_OF_KLEE),
+    ("kdalloc-heap-start-address", VALUE_OF_KLEE),
+    ("kdalloc-mark-as-unneeded", SWITCH_OF_KLEE),
     ("kdalloc-quarantine", VALUE_OF_KLEE),
+    ("kdalloc-stack-size", VALUE_OF_KLEE),
+    ("kdalloc-stack-start-address", VALUE_OF_KLEE),
     ("klee-call-optimisation", SWITCH_OF_KLEE),
+    ("log-partial-queries-early", SWITCH_OF_KLEE),
     ("log-timed-out-queries", SWITCH_OF_KLEE),
     ("max-memory-inhibit", SWITCH_OF_KLEE),
     ("max-stack-frames", VALUE_OF_KLEE),
@@ -76,40 +142,70 @@ const OPTIONS: &[(&str, Meaning)] = &[
     ("max-static-pct-check-delay", VALUE_OF_KLEE),
     ("max-static-solve-pct", VALUE_OF_KLEE),
     ("max-sym-array-size", VALUE_OF_KLEE),
+    ("metasmt-backend", VALUE_OF_KLEE),
+    ("min-query-time-to-log", VALUE_OF_KLEE),
     ("optimize", SWITCH_OF_KLEE),
     ("optimize-array", VALUE_OF_KLEE),
     ("output-istats", SWITCH_OF_KLEE),
     ("output-module", SWITCH_OF_KLEE),
     ("output-source", SWITCH_OF_KLEE),
     ("output-stats", SWITCH_OF_KLEE),
+    ("pc-all-const-widths", SWITCH_OF_KLEE),
+    ("pc-all-widths", SWITCH_OF_KLEE),
+    ("pc-multibyte-reads", SWITCH_OF_KLEE),
+    ("pc-prefix-width", VALUE_OF_KLEE),
+    ("pc-width-as-arg", SWITCH_OF_KLEE),
+    ("readable-posix-inputs", SWITCH_OF_KLEE),
     ("rewrite-equalities", SWITCH_OF_KLEE),
+    ("runtime-build", VALUE_OF_KLEE),
+    ("seed-time", VALUE_OF_KLEE),
     ("simplify-sym-indices", SWITCH_OF_KLEE),
+    ("single-object-resolution", SWITCH_OF_KLEE),
+    ("smtlib-abbreviation-mode", VALUE_OF_KLEE),
+    ("smtlib-display-constants", VALUE_OF_KLEE),
+    ("smtlib-human-readable", SWITCH_OF_KLEE),
     ("solver-backend", VALUE_OF_KLEE),
     ("solver-optimize-divides", SWITCH_OF_KLEE),
     ("stats-commit-after", VALUE_OF_KLEE),
     ("stats-write-after-instructions", VALUE_OF_KLEE),
     ("stats-write-interval", VALUE_OF_KLEE),
     ("stp-optimize-divides", SWITCH_OF_KLEE),
+    ("stp-sat-solver", VALUE_OF_KLEE),
+    ("strip-all", SWITCH_OF_KLEE),
+    ("strip-debug", SWITCH_OF_KLEE),
     ("switch-type", VALUE_OF_KLEE),
+    ("timer-interval", VALUE_OF_KLEE),
     ("track-instruction-time", SWITCH_OF_KLEE),
+    ("uncovered-update-interval", VALUE_OF_KLEE),
     ("use-batching-search", SWITCH_OF_KLEE),
     ("use-branch-cache", SWITCH_OF_KLEE),
+    ("use-call-paths", SWITCH_OF_KLEE),
     ("use-cex-cache", SWITCH_OF_KLEE),
+    ("use-constant-arrays", SWITCH_OF_KLEE),
+    ("use-construct-hash-stp", SWITCH_OF_KLEE),
+    ("use-construct-hash-z3", SWITCH_OF_KLEE),
+    ("use-fast-cex-solver", SWITCH_OF_KLEE),
     ("use-forked-solver", SWITCH_OF_KLEE),
     ("use-incomplete-merge", SWITCH_OF_KLEE),
     ("use-independent-solver", SWITCH_OF_KLEE),
-    ("use-iterative-deepening-time-search", VALUE_OF_KLEE),
+    ("use-iterative-deepening-time-search", SWITCH_OF_KLEE),
     ("use-query-log", VALUE_OF_KLEE),
+    ("use-visitor-hash", SWITCH_OF_KLEE),
     ("verify-each", SWITCH_OF_KLEE),
     ("warn-all-external-symbols", SWITCH_OF_KLEE),
     ("warnings-only-to-file", SWITCH_OF_KLEE),
     ("watchdog", SWITCH_OF_KLEE),
     ("write-cov", SWITCH_OF_KLEE),
     ("write-cvcs", SWITCH_OF_KLEE),
+    ("write-exec-tree", SWITCH_OF_KLEE),
     ("write-kqueries", SWITCH_OF_KLEE),
     ("write-paths", SWITCH_OF_KLEE),
     ("write-smt2s", SWITCH_OF_KLEE),
     ("write-sym-paths", SWITCH_OF_KLEE),
+    ("write-test-info", SWITCH_OF_KLEE),
+    ("write-xml-tests", SWITCH_OF_KLEE),
+    ("xml-metadata-programfile", VALUE_OF_KLEE),
+    ("xml-metadata-programhash", VALUE_OF_KLEE),
 ];
 
 /// Options of the command line that are not about the run.
@@ -186,16 +282,55 @@ fn option_of(word: &OsStr) -> Option<(&str, Option<&str>)> {
 }
 
 /// A command line of `everett run`, with KLEE's options translated.
-pub struct Translated {
+pub struct KleeCommand {
     /// The words.
     pub words: Vec<OsString>,
     /// What the user should know.
     pub notices: Vec<String>,
+    /// Where the program is among the words.
+    program: Option<usize>,
+    build: ObjectBuild,
+}
+
+impl KleeCommand {
+    /// Links the program if it is bitcode that was not linked yet. `said` gets what KLEE says about
+    /// that.
+    pub fn link(&mut self, notify: Notify<'_>, said: &mut dyn FnMut(&str)) -> Result<()> {
+        let program = self.program.and_then(|at| self.words.get_mut(at));
+        let Some(program) = program else {
+            return Ok(());
+        };
+        let file = Path::new(&*program);
+        let mut remark = |remark: Remark| match remark {
+            Remark::Done(text) => said(&format!("KLEE: {text}\n")),
+            Remark::Warning(text) => said(&klee_warning(&text)),
+        };
+        let linked = match is_bitcode_alone(file) {
+            true => link_object(file, &self.build, notify, &mut remark)?,
+            false => None,
+        };
+        match linked {
+            Some(linked) => *program = linked.into(),
+            None if self.build == ObjectBuild::default() => {}
+            None => bail!(
+                Usage,
+                "{} is linked: entry points, aliases of functions and libraries belong to the build",
+                file.display()
+            ),
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a file is bitcode, or its textual form, without a native program beside it.
+fn is_bitcode_alone(file: &Path) -> bool {
+    let ending = file.extension().and_then(OsStr::to_str);
+    matches!(ending, Some("bc" | "ll")) && file.is_file() && !file.with_extension("").exists()
 }
 
 /// Translates KLEE's options in the words of a command line: those after `run`, before the program,
 /// if `--klee-messages` is among them. `None` if nothing is to be translated.
-pub fn translate(words: &[OsString]) -> Option<Result<Translated, String>> {
+pub fn klee_command(words: &[OsString]) -> Option<Result<KleeCommand, String>> {
     let (subcommand, rest) = words.get(1..)?.split_first()?;
     if subcommand != "run" {
         return None;
@@ -205,6 +340,8 @@ pub fn translate(words: &[OsString]) -> Option<Result<Translated, String>> {
         words: words[..2].to_vec(),
         ignored: Vec::new(),
         is_klee: false,
+        program: None,
+        build: ObjectBuild::default(),
     };
     match line.read() {
         Ok(()) if !line.is_klee => None,
@@ -214,8 +351,10 @@ pub fn translate(words: &[OsString]) -> Option<Result<Translated, String>> {
             let names = line.ignored.join(", ");
             let notice = format!("how KLEE works has no meaning here; ignored: {names}");
             let has_ignored = !line.ignored.is_empty();
-            Some(Ok(Translated {
+            Some(Ok(KleeCommand {
                 words: line.words,
+                program: line.program,
+                build: line.build,
                 notices: has_ignored.then_some(notice).into_iter().collect(),
             }))
         }
@@ -228,6 +367,8 @@ struct Line<'w> {
     ignored: Vec<String>,
     /// Whether `--klee-messages` was among the words.
     is_klee: bool,
+    program: Option<usize>,
+    build: ObjectBuild,
 }
 
 impl Line<'_> {
@@ -239,6 +380,7 @@ impl Line<'_> {
                     continue;
                 }
                 // The program and its arguments.
+                self.program = Some(self.words.len() - 1 + usize::from(word == "--"));
                 self.words.extend(self.rest.by_ref().cloned());
                 return Ok(());
             };
@@ -253,13 +395,13 @@ impl Line<'_> {
 
     /// Adds an option of Everett, which KLEE may have, too.
     fn own(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
-        let option = everett::option(name);
-        if option.is_none() && !TALK.contains(&name) {
+        let known = option(name);
+        if known.is_none() && !TALK.contains(&name) {
             return Err(format!(
                 "--{name} is no option of `everett run`, nor one of KLEE's that it knows"
             ));
         }
-        if let (Some("true" | "false"), Some(Takes::Nothing)) = (value, option.map(|it| it.takes)) {
+        if let (Some("true" | "false"), Some(Takes::Nothing)) = (value, known.map(|it| it.takes)) {
             if value == Some("true") {
                 self.words.push(format!("--{name}").into());
             }
@@ -268,11 +410,23 @@ impl Line<'_> {
         let value = value.map_or_else(String::new, |value| format!("={value}"));
         self.words.push(format!("--{name}{value}").into());
         let takes_word =
-            value.is_empty() && option.is_some_and(|option| option.takes != Takes::Nothing);
+            value.is_empty() && known.is_some_and(|known| known.takes != Takes::Nothing);
         if takes_word {
             self.words.extend(self.rest.next().cloned());
         }
         Ok(())
+    }
+
+    /// Returns the value of an option, which can be the next word.
+    fn value_of(&mut self, name: &str, value: Option<&str>) -> Result<String, String> {
+        match (value, self.rest.as_slice().first()) {
+            (Some(value), _) => Ok(value.to_owned()),
+            (None, Some(word)) => {
+                self.rest.next();
+                Ok(word.to_string_lossy().into_owned())
+            }
+            (None, None) => Err(format!("--{name} needs a value")),
+        }
     }
 
     fn translated(
@@ -283,18 +437,17 @@ impl Line<'_> {
     ) -> Result<(), String> {
         match meaning {
             Always => {}
+            Build(say) => {
+                let value = self.value_of(name, value)?;
+                say(&mut self.build, value);
+            }
+            Refused(why) => return Err(format!("--{name}: {why}")),
             Switch(options) if value != Some("false") => {
                 self.words.extend(options.iter().map(OsString::from));
             }
             Switch(_) => {}
             Value(options, of) => {
-                let mut next = || self.rest.next().map(|word| word.to_string_lossy());
-                let value = match value {
-                    Some(value) => value.to_owned(),
-                    None => next()
-                        .ok_or_else(|| format!("--{name} needs a value"))?
-                        .into_owned(),
-                };
+                let value = self.value_of(name, value)?;
                 let value = of(&value).map_err(|error| format!("--{name}: {error}"))?;
                 self.words
                     .extend(options.split_whitespace().map(OsString::from));
@@ -319,7 +472,7 @@ mod tests {
 
     fn translated(line: &str) -> Option<Result<(String, Vec<String>), String>> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let done = translate(&words)?;
+        let done = klee_command(&words)?;
         Some(done.map(|done| {
             let words: Vec<_> = done
                 .words
@@ -368,6 +521,24 @@ mod tests {
         let unknown = translated("everett run --klee-messages --no-such-option ./prog");
         let error = unknown.expect("it is KLEE's").expect_err("it is refused");
         assert!(error.starts_with("--no-such-option"), "{error}");
+    }
+
+    #[test]
+    fn what_belongs_to_the_build_is_kept_for_it() {
+        let line = "everett run --klee-messages --entry-point=f -function-alias a:b -- x.bc 1";
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let done = klee_command(&words).expect("it is KLEE's");
+        let mut done = done.expect("it is known");
+        assert_eq!(
+            done.program.map(|at| done.words[at].clone()),
+            Some("x.bc".into())
+        );
+        assert_eq!(done.build.entry.as_deref(), Some("f"));
+        assert_eq!(done.build.replaced, ["a:b"]);
+        // There is no such file.
+        let refused = done.link(&|_| {}, &mut |_| {});
+        let refused = refused.expect_err("it is no bitcode").to_string();
+        assert!(refused.contains("belong to the build"), "{refused}");
     }
 
     #[test]
