@@ -60,6 +60,8 @@ pub struct HostSpec {
     pub select_fail_interval: u32,
     /// Whether unchanged files have symbolic times: their own, old and future ones.
     pub sym_file_times: bool,
+    /// Whether the modes of symbolic files and streams are symbolic.
+    pub sym_file_modes: bool,
     /// Whether system calls are logged.
     #[serde(skip)]
     pub logs_calls: bool,
@@ -231,6 +233,7 @@ impl HostSpec {
             preempt_at,
             waits_for_all: self.wait_all,
             symbolic_file_times: self.sym_file_times,
+            symbolic_file_modes: self.sym_file_modes,
             faults_to_handlers: self.trust_handlers || options.faults_to_handlers,
             logs_calls: self.logs_calls || options.logs_calls,
             limits: GuestLimits {

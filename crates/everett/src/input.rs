@@ -141,7 +141,8 @@ pub(crate) fn host_config(
             }
             Some("-fd-fail") => config.options.faults = klee_failures(1),
             // Output is seen, and writes past the end of a file are executed, without being asked for.
-            Some("-sym-stdout" | "-save-all-writes") => {}
+            Some("-sym-stdout") => config.options.symbolic_stdout = true,
+            Some("-save-all-writes") => {}
             _ => config
                 .args
                 .push(Argument::Concrete(word.as_bytes().to_vec())),

@@ -561,6 +561,13 @@ pub const OPTIONS: &[RunOption] = &[
         )
         .scope(Scope::Host)
         .key("host", "symbolic_file_times", OptionKind::Flag),
+    switch!("sym-file-modes", host.sym_file_modes)
+        .help(
+            "As in KLEE, let symbolic files and standard input be of any kind (`st_mode`, terminals), and let nobody \
+             have the permission to open a symbolic file for writing.",
+        )
+        .scope(Scope::Host)
+        .key("host", "symbolic_file_modes", OptionKind::Flag),
     value!("fragment", host.fragment, "N", number)
         .help("Deliver the bytes of pipes and streams in up to N pieces, split in all ways.")
         .default("0")

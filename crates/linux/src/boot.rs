@@ -26,6 +26,7 @@ use crate::schedule::Schedule;
 use crate::setup::Setup;
 use crate::signals::{SA_NOCLDWAIT, SIGCHLD, SIGNALS};
 use crate::slots::Slots;
+use crate::symbolic_modes;
 
 const AT_NULL: u64 = 0;
 const AT_PAGESZ: u64 = 6;
@@ -158,6 +159,9 @@ pub(crate) fn prepare(
         let inputs: Result<Vec<Input>, Interrupt> =
             stdins.iter().map(|given| stdin(given, around)).collect();
         files.feed(inputs?);
+        if config.options.symbolic_file_modes && disk.is_none() {
+            symbolic_modes::create(config, starting[0].3, &mut files, around)?;
+        }
         let (mut processes, mut tasks, mut executions) = (Vec::new(), Vec::new(), Vec::new());
         for ((image, args, env, cwd), file) in starting.into_iter().zip(executables) {
             let pid = config.options.first_pid + processes.len() as u32;

@@ -187,6 +187,10 @@ pub struct HostOptions {
     pub symbolic_draws: bool,
     /// The times of unchanged files fork the state: as configured, old, or in the future.
     pub symbolic_file_times: bool,
+    /// The modes of symbolic files and streams are symbolic.
+    pub symbolic_file_modes: bool,
+    /// Standard output is one of these streams.
+    pub symbolic_stdout: bool,
     /// Limits on what its programs use.
     pub limits: GuestLimits,
     /// How long the host has been up at the start, which the monotonic clocks include.
@@ -238,6 +242,8 @@ impl Default for HostOptions {
             stops_at_calls: false,
             symbolic_draws: false,
             symbolic_file_times: false,
+            symbolic_file_modes: false,
+            symbolic_stdout: false,
             limits: GuestLimits::default(),
             uptime_ns: 100_000_000_000,
             first_pid: 1000,

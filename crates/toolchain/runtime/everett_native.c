@@ -185,7 +185,7 @@ static int same_name(const unsigned char *bytes, uint32_t size, const char *name
 
 // Whether an object belongs to arguments, files or the environment, and not to a call of the program.
 static int is_of_environment(const unsigned char *name, uint32_t size) {
-  static const char *const beginnings[] = {"arg", "n_args", "stdin", "stdout", "model_version"};
+  static const char *const beginnings[] = {"arg", "n_args", "stdin", "stdout", "model_version", "mode of "};
   for (unsigned i = 0; i < sizeof beginnings / sizeof *beginnings; i++) {
     uint32_t at = 0;
     while (beginnings[i][at] && at < size && name[at] == (unsigned char)beginnings[i][at]) at++;

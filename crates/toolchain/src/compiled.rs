@@ -170,7 +170,7 @@ fn parts(list: &str) -> impl Iterator<Item = &str> {
 fn first_type(text: &str) -> &str {
     let mut depth = 0_i32;
     let end = text.char_indices().find(|(_, letter)| {
-        match letter {
+        match *letter {
             '[' | '{' | '<' => depth += 1,
             ']' | '}' | '>' => depth -= 1,
             _ => {}
@@ -185,7 +185,7 @@ fn last_type(text: &str) -> &str {
     let text = text.trim_end();
     let mut depth = 0_i32;
     let start = text.char_indices().rev().find(|(_, letter)| {
-        match letter {
+        match *letter {
             ']' | '}' | '>' => depth += 1,
             '[' | '{' | '<' => depth -= 1,
             _ => {}
@@ -222,8 +222,9 @@ fn renamed(line: &str, mut from: usize, (old, new): (&str, &str)) -> String {
             Some((_, end)) => end,
             None => {
                 is_quoted ^= *byte == b'"';
-                let next = line[from + 1..].find(['@', '"']);
-                next.map_or(line.len(), |next| from + 1 + next)
+                let mut rest = line[from..].char_indices().skip(1);
+                let next = rest.find(|(_, letter)| ['@', '"'].contains(letter));
+                next.map_or(line.len(), |(next, _)| from + next)
             }
         };
         result.push_str(&line[from..end]);

@@ -49,13 +49,20 @@ pub fn compile(
         flags.push(fails.into());
     }
     flags.push("--end-no-unused-arguments".into());
-    flags.extend(args.kept);
+    let mut kept = args.kept;
     if args.checks && !args.traps {
-        flags.push("--start-no-unused-arguments".into());
-        // The runtime is Everett's own; `vptr` needs information of clang's.
-        flags.extend(["-fno-sanitize=vptr", "-fno-sanitize-link-runtime"].map(OsString::from));
-        flags.push("--end-no-unused-arguments".into());
+        // What they call is Everett's own; `vptr` needs clang's runtime. The last flag counts.
+        let own = [
+            "--start-no-unused-arguments",
+            "-fno-sanitize=vptr",
+            "-fno-sanitize-link-runtime",
+            "--end-no-unused-arguments",
+        ];
+        let end = kept.iter().position(|arg| arg == "--");
+        let end = end.unwrap_or(kept.len());
+        kept.splice(end..end, own.map(OsString::from));
     }
+    flags.extend(kept);
     let level = match args.level {
         Some(level) => level,
         // A command line that only links need not repeat the level.

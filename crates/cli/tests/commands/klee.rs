@@ -550,3 +550,48 @@ fn a_run_stops_at_findings() {
     let limits = summary["limits_hit"].as_array().expect("a list");
     assert!(limits.iter().any(|limit| limit == "stop-at"), "{limits:?}");
 }
+
+/// Ends with what it finds in the modes of a symbolic file and of standard input.
+const MODES: &str = r#"
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+int main(void) {
+  struct stat status;
+  if (open("A", O_RDWR) < 0) return 1;
+  if (open("A", O_RDONLY) < 0) return 2;
+  fstat(0, &status);
+  if (status.st_size != 4) return 3;
+  if (isatty(0) != S_ISCHR(status.st_mode)) return 4;
+  if (S_ISDIR(status.st_mode)) return 5;
+  return S_ISCHR(status.st_mode) ? 6 : 7;
+}
+"#;
+
+#[test]
+fn modes_of_symbolic_files_are_those_of_klee() {
+    let folder = folder("klee-modes");
+    build(&folder, "modes", MODES, &["-g"]);
+    let ends = |options: &[&str], out: &str| {
+        let mut run = everett(&folder);
+        run.args(["run", "--all-tests", "--out", out]).args(options);
+        expect(run.args(["./modes", "--sym-files", "1", "4"]), 0);
+        let mut codes: Vec<String> = endings(&folder.join(out))
+            .iter()
+            .map(|end| end.split([':', ',']).nth(1).expect("a code").to_owned())
+            .collect();
+        codes.sort();
+        codes.dedup();
+        codes
+    };
+    // Standard input is a pipe otherwise.
+    assert_eq!(ends(&[], "usual"), ["3"]);
+    assert_eq!(ends(&["--sym-file-modes"], "modes"), ["1", "5", "6", "7"]);
+    expect(everett(&folder).args(["follow", "modes"]), 0);
+    expect(everett(&folder).args(["test", "modes"]), 0);
+    let mut run = everett(&folder);
+    run.args(["run", "--klee-messages", "--posix-runtime"]);
+    let run = run.args(["--output-dir=klee", "./modes", "--sym-files", "1", "4"]);
+    expect(run, 0);
+    assert!(tests_in(&folder.join("klee")) >= 4);
+}

@@ -4,7 +4,7 @@ mod netns;
 mod programs;
 
 use everett_engine::{Trace, TraceChoice, TraceEnd, TraceInput};
-use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin};
+use everett_linux::{Argument, Contents, FileSpec, HostConfig, Stdin, is_mode, is_unusual_mode};
 use everett_report::KTest;
 use everett_toolchain::Checks;
 use everett_vm::ChoiceSite;
@@ -130,6 +130,15 @@ fn forbid_deviations(trace: &Trace) -> Result<()> {
             "{why}; a shell cannot make that happen, `everett replay` can"
         );
     }
+    let is_unusual = |input: &&TraceInput| is_unusual_mode(&input.name, &input.bytes);
+    if let Some(input) = trace.inputs.iter().find(is_unusual) {
+        bail!(
+            NotExportable,
+            "it needs a file of another kind or with other permissions ({}); a shell cannot make that happen, \
+             `everett replay` can",
+            input.name
+        );
+    }
     let end = trace.end.as_ref();
     if end.is_some_and(|end| end.finding.as_deref() == Some("data-race")) {
         bail!(NotExportable, "a race of threads shows in no single run");
@@ -191,8 +200,9 @@ impl Given {
     /// Returns the inputs that the program requests by its own calls, as a file that its native
     /// build reads; `None` if there are none.
     pub(crate) fn rest(&self, words: Vec<String>) -> Option<Vec<u8>> {
-        // Packets come from other hosts.
-        let inputs = self.inputs.iter().filter(|input| &*input.name != "packet");
+        // Packets come from other hosts, and modes from the file system.
+        let is_own = |input: &&TraceInput| &*input.name != "packet" && !is_mode(&input.name);
+        let inputs = self.inputs.iter().filter(is_own);
         let test = KTest {
             args: words,
             objects: inputs

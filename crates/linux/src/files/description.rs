@@ -245,6 +245,11 @@ impl Input {
         }
     }
 
+    /// The number of bytes, with those that were read.
+    pub fn total(&self) -> u64 {
+        self.bytes.len()
+    }
+
     /// Bytes that can be read without blocking.
     pub fn available(&self) -> u64 {
         self.bytes.len() - self.offset

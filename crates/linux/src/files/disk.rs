@@ -5,6 +5,7 @@ use everett_expr::VisitTerms;
 use std::collections::{BTreeMap, BTreeSet};
 use triomphe::Arc;
 
+use super::description::Target;
 use super::dirty_pages::DirtyPages;
 use super::inode::InodeKind;
 use super::tree::{PROC, ROOT, Tree};
@@ -22,12 +23,17 @@ pub struct Disk {
     tree: Tree,
     /// Files whose times the oracle has chosen: a restart does not choose them again.
     dated: Arc<BTreeSet<InodeId>>,
+    /// The modes that are symbolic.
+    modes: Arc<Vec<(Target, Bytes)>>,
 }
 
 impl Disk {
     /// Visits all terms.
     pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         self.tree.for_each_term(visit);
+        self.modes
+            .iter()
+            .for_each(|(_, mode)| mode.for_each_term(visit));
     }
 
     /// The files of a host that boots with this disk. Everything on it is durable.
@@ -39,6 +45,7 @@ impl Disk {
             synced: Synced::default(),
             dirty_pages: DirtyPages::default(),
             dated: self.dated.clone(),
+            modes: self.modes.clone(),
             fifos: Arc::default(),
             descriptions: Arc::new(Vec::new()),
         };
@@ -104,6 +111,7 @@ impl Files {
         Disk {
             tree,
             dated: self.dated.clone(),
+            modes: self.modes.clone(),
         }
     }
 }

@@ -26,6 +26,7 @@ use everett_expr::VisitTerms;
 use std::collections::BTreeSet;
 use triomphe::Arc;
 
+use crate::bytes::Bytes;
 use crate::errno::Errno;
 use crate::ids::{DescriptionId, InodeId, ObjectId};
 use disk::Synced;
@@ -53,6 +54,8 @@ pub struct Files {
     pub dirty_pages: DirtyPages,
     /// Files whose times the oracle has chosen.
     pub dated: Arc<BTreeSet<InodeId>>,
+    /// The modes that are symbolic.
+    modes: Arc<Vec<(Target, Bytes)>>,
     /// Open FIFOs, with their pipes.
     fifos: Arc<Vec<(InodeId, ObjectId)>>,
     /// Open file descriptions; several descriptors can share one.
@@ -73,6 +76,7 @@ impl Files {
             synced: Synced::default(),
             dirty_pages: DirtyPages::default(),
             dated: Arc::default(),
+            modes: Arc::default(),
             fifos: Arc::default(),
             descriptions: Arc::new(Vec::new()),
         })
@@ -95,6 +99,17 @@ impl Files {
     pub fn stdin_mut(&mut self, number: u16) -> &mut Input {
         let last = self.stdins.len() - 1;
         &mut self.stdins[usize::from(number).min(last)]
+    }
+
+    /// Makes the mode of a file or stream symbolic.
+    pub(crate) fn set_mode(&mut self, target: Target, mode: Bytes) {
+        Arc::make_mut(&mut self.modes).push((target, mode));
+    }
+
+    /// The mode of a file or stream, if it is symbolic.
+    pub(crate) fn mode(&self, target: Target) -> Option<&Bytes> {
+        let found = self.modes.iter().find(|(of, _)| *of == target);
+        found.map(|(_, mode)| mode)
     }
 
     /// Adds an open file description with one reference.
@@ -210,5 +225,8 @@ impl Files {
         self.synced
             .values()
             .for_each(|bytes| bytes.for_each_term(visit));
+        self.modes
+            .iter()
+            .for_each(|(_, mode)| mode.for_each_term(visit));
     }
 }

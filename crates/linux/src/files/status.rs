@@ -52,7 +52,14 @@ impl HostState {
                 _ => Status::of_inode(&self.files.tree, id),
             },
             // Standard streams are pipes, neither files nor terminals.
-            Target::Stdin(_) => self.anonymous_status(1, PIPE | 0o600),
+            Target::Stdin(number) => Status {
+                // A symbolic one can be a file.
+                size: match self.files.mode(target) {
+                    Some(_) => self.files.stdin(number).total(),
+                    None => 0,
+                },
+                ..self.anonymous_status(1, PIPE | 0o600)
+            },
             Target::Output(stream) => self.anonymous_status(2 + stream as u64, PIPE | 0o600),
             Target::Object(id) => {
                 if let Some(fifo) = self.files.fifo_of(id) {

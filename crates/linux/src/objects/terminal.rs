@@ -67,7 +67,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    const INITIAL: Settings = Settings {
+    /// The settings of a terminal that nobody has changed.
+    pub const INITIAL: Settings = Settings {
         input: 0o2400,
         output: 0o5,
         control: 0o277,

@@ -185,6 +185,9 @@ fn ioctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
         FICLONE | FICLONERANGE => return Err(Errno::EOPNOTSUPP.into()),
         request => {
+            if TERMINAL.contains(&request) && kernel.is_symbolic_terminal(description.target)? {
+                return kernel.answer_as_terminal(request, call.args[2]);
+            }
             let answer = match opened {
                 Some((open, operations)) => (operations.ioctl)(kernel, open, request, call.args[2]),
                 None => Err(Errno::ENOTTY.into()),

@@ -182,7 +182,8 @@ fn statx(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let target = kernel.target(call.int(0), call.args[1], call.args[2])?;
     kernel.choose_times(target)?;
     let status = kernel.host.status(target);
-    kernel.write_bytes(call.args[4], &status.to_statx())?;
+    let status = kernel.with_mode(target, &status.to_statx(), true);
+    kernel.write_buffer(call.args[4], &status)?;
     Ok(Value::ZERO)
 }
 
@@ -410,7 +411,8 @@ impl Kernel<'_, '_> {
     fn write_status(&mut self, target: Target, address: u64) -> Answer {
         self.choose_times(target)?;
         let status = self.host.status(target);
-        self.write_bytes(address, &status.to_stat())?;
+        let status = self.with_mode(target, &status.to_stat(), false);
+        self.write_buffer(address, &status)?;
         Ok(Value::ZERO)
     }
 
@@ -418,7 +420,8 @@ impl Kernel<'_, '_> {
     fn write_link_status(&mut self, id: InodeId, address: u64) -> Answer {
         self.choose_times(Target::Inode(id))?;
         let status = crate::files::Status::of_inode(&self.host.files.tree, id);
-        self.write_bytes(address, &status.to_stat())?;
+        let status = self.with_mode(Target::Inode(id), &status.to_stat(), false);
+        self.write_buffer(address, &status)?;
         Ok(Value::ZERO)
     }
 
@@ -729,7 +732,10 @@ impl Kernel<'_, '_> {
         if wanted & WRITE != 0 {
             self.check_not_executed(id)?;
         }
-        match inode.kind {
+        if flags.writable() && self.is_not_writable(id, flags.readable())? {
+            return Err(Errno::EACCES.into());
+        }
+        match self.host.files.tree.get(id).kind {
             InodeKind::Device(Device::Other { .. }) => Err(Errno::ENXIO.into()),
             InodeKind::Device(Device::Terminal) => self.open_controlling_terminal(),
             InodeKind::Device(Device::Multiplexer) => self.open_terminal(),

@@ -120,6 +120,22 @@ impl Kernel<'_, '_> {
         Ok(Target::Object(terminal.line))
     }
 
+    /// Answers an `ioctl` request to a file that is a terminal, whatever else it is. Its settings
+    /// cannot be changed.
+    pub fn answer_as_terminal(&mut self, request: u64, argument: u64) -> Answer {
+        match request {
+            request::GET_SETTINGS => {
+                self.write_bytes(argument, &Settings::INITIAL.to_bytes())?;
+            }
+            request::GET_WINDOW => self.write_bytes(argument, &[0; 8])?,
+            request::SET_SETTINGS
+            | request::SET_SETTINGS_DRAINED
+            | request::SET_SETTINGS_FLUSHED => {}
+            _ => return Err(Errno::ENOTTY.into()),
+        }
+        Ok(Value::ZERO)
+    }
+
     /// Handles an `ioctl` request to the master or slave side.
     pub fn terminal_request(
         &mut self,
