@@ -636,6 +636,7 @@ impl Oracle for PathOracle<'_> {
             *regions += 1;
         }
         if is_within || !self.merges || !self.path.merges_here() {
+            self.path.unmerged_regions += u32::from(!is_within);
             self.answer(Answer::Merge(0));
             return self.pausing(());
         }
@@ -658,7 +659,11 @@ impl Oracle for PathOracle<'_> {
                 return Err(Suspend);
             }
             Some(regions) => *regions -= 1,
-            None => {}
+            None if self.path.unmerged_regions > 0 => self.path.unmerged_regions -= 1,
+            None => {
+                let text = "a path ran into a close at klee_close_merge() without a preceding open";
+                self.note(Note::Warning(text.to_owned()));
+            }
         }
         self.answer(Answer::Merge(0));
         self.pausing(())

@@ -220,6 +220,8 @@ pub struct Path {
     /// The number of open regions, while the state is explored between the opening and the close of
     /// one.
     pub open_regions: Option<u32>,
+    /// The number of open regions whose paths are not merged.
+    pub unmerged_regions: u32,
     /// Whether the state is at the opening or the close of such a region.
     pub at_merge: Option<MergePoint>,
     /// How the program diverged from the trace: what was expected, and what was seen.

@@ -595,3 +595,66 @@ fn modes_of_symbolic_files_are_those_of_klee() {
     expect(run, 0);
     assert!(tests_in(&folder.join("klee")) >= 4);
 }
+
+#[test]
+fn uncaught_exceptions_tell_their_text() {
+    const THROWS: &str = r#"
+#include <klee/klee.h>
+#include <stdexcept>
+#include <string>
+int main() {
+  if (klee_int("which") == 7)
+    throw std::out_of_range(std::string("more than ") + "seven");
+  throw 7;
+}
+"#;
+    let folder = folder("klee-exceptions");
+    fs::write(folder.join("throws.cc"), THROWS).expect("it can be written");
+    let mut compile = everett(&folder);
+    expect(compile.args(["c++", "-g", "throws.cc", "-o", "throws"]), 0);
+    let mut run = everett(&folder);
+    let said = text(&expect(run.args(["run", "--klee-messages", "./throws"]), 1));
+    for line in [
+        "terminating due to uncaught exception of type std::out_of_range: more than seven\n",
+        "terminating due to uncaught exception of type int\n",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_close_of_no_region_is_said() {
+    const CLOSES: &str = r#"
+#include <klee/klee.h>
+int main(void) {
+  int which = klee_int("which"), result = 0;
+  if (which == 0) klee_open_merge();
+  if (klee_int("other") == 1) result = 5;
+  klee_close_merge();
+  return result;
+}
+"#;
+    let folder = folder("klee-close");
+    build(&folder, "closes", CLOSES, &["-g"]);
+    let mut run = everett(&folder);
+    let said = text(&expect(run.args(["run", "--klee-messages", "./closes"]), 0));
+    assert!(said.contains("ran into a close at"), "{said}");
+    // What is opened is closed without a word, also where nothing is merged.
+    const PAIRS: &str = r#"
+#include <klee/klee.h>
+int main(void) {
+  int result = 0;
+  klee_open_merge();
+  if (klee_int("which") == 1) result = 5;
+  klee_close_merge();
+  return result;
+}
+"#;
+    build(&folder, "pairs", PAIRS, &["-g"]);
+    for options in [&[][..], &["--check-races"]] {
+        let mut run = everett(&folder);
+        run.args(["run", "--klee-messages"]).args(options);
+        let said = text(&expect(run.arg("./pairs"), 0));
+        assert!(!said.contains("ran into a close"), "{options:?}: {said}");
+    }
+}

@@ -100,6 +100,7 @@ impl Explorer<'_> {
                     Unexplored::Late => Opened::Stands,
                     Unexplored::TooMany if follows => Opened::Lost,
                     Unexplored::TooMany => {
+                        state.path.unmerged_regions += 1;
                         state.path.answer(Answer::Merge(0));
                         Opened::Continues
                     }

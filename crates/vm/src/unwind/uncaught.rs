@@ -12,6 +12,21 @@ use crate::vm::{Interrupt, Vm};
 const RUST_CLASS: u64 = u64::from_le_bytes(*b"MOZ\0RUST");
 /// Offset of the name in a C++ type info.
 const TYPE_NAME: u64 = 8;
+/// Offset of the object that was thrown, behind the unwinder's header.
+const CXX_OBJECT: u64 = 32;
+/// Offset of the text in an object of one of these types of libc++, by their names.
+const CXX_TEXT: u64 = 8;
+const WITH_TEXT: [&str; 9] = [
+    "St11logic_error",
+    "St12domain_error",
+    "St16invalid_argument",
+    "St12length_error",
+    "St12out_of_range",
+    "St13runtime_error",
+    "St11range_error",
+    "St14overflow_error",
+    "St15underflow_error",
+];
 /// Offset of the payload, a `Box<dyn Any + Send>`, in the exception of a panic.
 const RUST_PAYLOAD: u64 = 40;
 /// Offset of the size in a vtable.
@@ -39,11 +54,27 @@ impl Vm<'_> {
             .flatten()
             .and_then(|type_info| self.peek(type_info.wrapping_add(TYPE_NAME)))
             .and_then(|name| self.peek_text(name, None));
-        let message = match name {
-            Some(name) => format!("an uncaught exception of type {}", readable(&name)),
-            None => "an uncaught exception".to_owned(),
+        let text = name
+            .as_deref()
+            .and_then(|name| self.exception_text(exception, name));
+        let message = match (name, text) {
+            (Some(name), Some(text)) => {
+                format!("an uncaught exception of type {}: {text}", readable(&name))
+            }
+            (Some(name), None) => format!("an uncaught exception of type {}", readable(&name)),
+            (None, _) => "an uncaught exception".to_owned(),
         };
         Bug::new(BugKind::UncaughtException, message).into()
+    }
+
+    /// Returns what an exception of the standard library tells about itself.
+    fn exception_text(&mut self, exception: u64, name: &str) -> Option<String> {
+        if !WITH_TEXT.contains(&name) {
+            return None;
+        }
+        let text = self.peek(exception.wrapping_add(CXX_OBJECT + CXX_TEXT))?;
+        let text = self.peek_text(text, None)?;
+        Some(text.lines().map(str::trim).collect::<Vec<_>>().join(", "))
     }
 
     /// Returns the finding for a panic: for every panic, or only for one that propagates to the
