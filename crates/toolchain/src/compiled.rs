@@ -17,6 +17,8 @@ use crate::traps;
 
 /// The function of the C library that every linked program has.
 const START: &str = "_start_c";
+/// What the headers of glibc make of calls.
+const GLIBC_C: &str = include_str!("../runtime/glibc.c");
 /// The name of a `main` that is not the entry.
 const OTHER_MAIN: &str = "everett.main";
 
@@ -72,15 +74,33 @@ pub fn link_object(
     module.enter(build.entry.as_deref().unwrap_or("main"))?;
     let is_cxx = module.mentions("__gxx_personality_v0") || source.contains("@_Z");
     fs::write(&readable, module.lines.join("\n") + "\n").context("write", &readable)?;
-    let program = bitcode.with_extension("linked");
-    let mut args = vec![readable.into_os_string(), "-w".into(), "-o".into()];
-    args.push(program.clone().into());
-    args.extend(build.libraries.iter().cloned());
     let language = if is_cxx { Language::Cxx } else { Language::C };
-    match driver::compile(language, &args, notify)? {
+    let program = bitcode.with_extension("linked");
+    match link(language, &readable, &program, build, notify)? {
         0 => Ok(Some(program)),
         _ => failed(&format!("cannot link {}", bitcode.display())),
     }
+}
+
+/// Links a module with the libraries.
+fn link(
+    language: Language,
+    module: &Path,
+    program: &Path,
+    build: &ObjectBuild,
+    notify: Notify<'_>,
+) -> Result<i32, ToolchainError> {
+    let glibc = module.with_file_name("glibc.c");
+    fs::write(&glibc, GLIBC_C).context("write", &glibc)?;
+    let mut args: Vec<OsString> = vec!["-w".into(), "-o".into(), program.into()];
+    // A C++ compiler would take the last one for C++.
+    args.extend([module.into(), "-x".into(), "c".into(), glibc.into()]);
+    args.extend(["-x", "none"].map(OsString::from));
+    // Reports tell libraries by their paths.
+    let folder = module.parent().unwrap_or(Path::new("/")).display();
+    args.push(format!("-fdebug-prefix-map={folder}=/everett/runtime").into());
+    args.extend(build.libraries.iter().cloned());
+    driver::compile(language, &args, notify)
 }
 
 fn failed<T>(why: &str) -> Result<T, ToolchainError> {
