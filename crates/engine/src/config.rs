@@ -120,6 +120,8 @@ pub struct ExplorerConfig {
     pub findings_by_instruction: bool,
     /// Let the searcher pick the next state after every fork, not only after a batch.
     pub selects_after_forks: bool,
+    /// Where a condition is decided, the new state is the one in which it is false.
+    pub new_is_false: bool,
     /// Report heap blocks that are unreachable at exit.
     pub check_leaks: bool,
     /// Keep the output of paths.

@@ -102,6 +102,8 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         all_findings: spec.all_findings,
         findings_by_instruction: spec.klee_messages,
         selects_after_forks: spec.klee_messages,
+        // The order of paths is KLEE's, unless it is random.
+        new_is_false: spec.klee_messages && matches!(&*spec.search, [name] if name == "dfs"),
         check_leaks: spec.check_leaks,
         keep_output: false,
         tell_output: spec.klee_messages,

@@ -365,7 +365,7 @@ int main(void) {
     let missing = "KLEE: ERROR: Entry function 'missing' not found in module.";
     assert!(said.contains(missing), "{said}");
     // What is linked has its entry.
-    build(&folder, "linked", OBJECT, &[]);
+    build(&folder, "linked", "int main(void) { return 0; }", &[]);
     let mut run = everett(&folder);
     run.args(["run", "--klee-messages", "--entry-point=other", "./linked"]);
     let said = text(&expect(&mut run, 2));

@@ -211,7 +211,7 @@ impl Explorer<'_> {
         let of_data = fork.is_of_data();
         // In KLEE, a state goes on where the condition holds, and the new state is the other one.
         let is_other = matches!(fork, Fork::Branch { side: false, .. })
-            && self.config.selects_after_forks
+            && self.config.new_is_false
             && !one_side
             && state.path.seeds.is_empty();
         let mut other = self.worker.split(state, fork);
