@@ -676,3 +676,28 @@ int main(void) {
         assert!(!said.contains("ran into a close"), "{options:?}: {said}");
     }
 }
+
+/// As in KLEE, depth first means the side on which a condition is false.
+#[test]
+fn paths_have_the_order_of_klee_with_dfs() {
+    const ORDERED: &str = r#"
+#include <klee/klee.h>
+#include <unistd.h>
+int main(void) {
+  int number = klee_int("number");
+  if (number == 0) write(1, "zero\n", 5);
+  else if (number < 0) write(1, "negative\n", 9);
+  else write(1, "positive\n", 9);
+  return 0;
+}
+"#;
+    let folder = folder("klee-order");
+    build(&folder, "ordered", ORDERED, &["-g", "-O0"]);
+    let mut run = everett(&folder);
+    let output = expect(
+        run.args(["run", "--klee-messages", "--search=dfs", "./ordered"]),
+        0,
+    );
+    let printed = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(printed, "positive\nnegative\nzero\n");
+}
