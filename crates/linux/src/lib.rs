@@ -108,6 +108,6 @@ pub use packets::{Packet, PacketKind};
 pub use process::{Execution, TaskName};
 pub use schedule::{Policy, PreemptionPoint, SCHEDULERS, Scheduler};
 pub use setup::{Interface, Machine, Route, Setup, Subnet};
-pub use syscalls::{row, rows};
 pub use symbolic_modes::{is_mode, is_unusual_mode};
+pub use syscalls::{row, rows};
 pub use table::{ArgKind, Row, property};

@@ -39,9 +39,7 @@ mod vm;
 mod writes;
 
 pub use access::AccessTarget;
-pub use bug::{
-    Bug, BugKind, BuildCheck, FAILED_CHECK, FaultCode, NativeFault, NativeSign, bytes,
-};
+pub use bug::{Bug, BugKind, BuildCheck, FAILED_CHECK, FaultCode, NativeFault, NativeSign, bytes};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, TEXT, is_within, processor};
 pub use image::{Image, ImageError, Replaced};
