@@ -3,8 +3,9 @@
 //! CaDiCaL assigns every variable of an instance before it answers `Sat`, so its time grows with
 //! everything ever translated. This solver decides only the inputs it is given. All gates between
 //! them and the assumptions follow by propagation, and the rest of the instance can always be
-//! completed, because every clause defines a gate. Inputs are first tried with given phases, those
-//! of a model that nearly satisfies the query.
+//! completed, because every clause defines a gate. So clauses of gates on which the query does not
+//! depend are not visited: most of an instance comes from other queries. Inputs are first tried with
+//! given phases, those of a model that nearly satisfies the query.
 
 use super::heap::ActivityHeap;
 use super::sat::{Backend, Division, Lit, SatAnswer};
@@ -31,6 +32,9 @@ struct Watch {
     clause: ClauseRef,
     /// Another literal of the clause: if it is true, the clause need not be visited.
     blocker: Code,
+    /// The variable of the gate that the clause defines: if the query does not depend on it, the
+    /// clause need not be visited. 0 if the clause is visited in any case.
+    gate: u32,
 }
 
 /// The position at which the search for the next decision starts; everything before it is assigned.
@@ -38,6 +42,16 @@ struct Watch {
 struct DecisionCursor {
     input: usize,
     division: usize,
+}
+
+/// The circuit of a division. Its results depend on all of it, and on the operands.
+struct Circuit {
+    first: u32,
+    last: u32,
+    /// The number of the division.
+    division: usize,
+    /// Whether the query depends on it.
+    is_needed: bool,
 }
 
 #[derive(Default)]
@@ -60,6 +74,14 @@ pub struct Cdcl {
     /// The assumptions of the last query. The decision level of each is its position plus one.
     assumed: Vec<Lit>,
     divisions: Vec<Division>,
+    circuits: Vec<Circuit>,
+    /// The largest variable of any clause so far. A gate has a larger variable than its operands.
+    newest: u32,
+    /// The clauses that define each variable: where they begin and end.
+    definitions: Vec<(ClauseRef, ClauseRef)>,
+    /// Whether the query depends on a variable, and all variables on which it does.
+    is_needed: Vec<bool>,
+    needed: Vec<u32>,
     contradictory: bool,
     visits: usize,
     learnt: Vec<Code>,
@@ -76,6 +98,7 @@ impl Backend for Cdcl {
 
     fn add_clause(&mut self, clause: &[Lit]) {
         self.backtrack(0);
+        let gate = self.gate_of(clause);
         let mut literals = std::mem::take(&mut self.learnt);
         literals.clear();
         let mut satisfied = false;
@@ -95,7 +118,12 @@ impl Backend for Cdcl {
                 [] => self.contradictory = true,
                 [unit] => self.assign(unit, NO_REASON),
                 _ => {
-                    self.store(&literals, 0);
+                    let start = self.store(&literals, 0, gate);
+                    let (first, end) = &mut self.definitions[gate as usize];
+                    if *end == 0 {
+                        *first = start;
+                    }
+                    *end = self.clauses.len() as ClauseRef;
                 }
             }
         }
@@ -103,6 +131,15 @@ impl Backend for Cdcl {
     }
 
     fn add_division(&mut self, division: Division) {
+        let results = division.quotient.iter().chain(&division.remainder);
+        if let Some(first) = results.map(|lit| lit.unsigned_abs()).min() {
+            self.circuits.push(Circuit {
+                first,
+                last: self.newest,
+                division: self.divisions.len(),
+                is_needed: false,
+            });
+        }
         self.divisions.push(division);
     }
 
@@ -113,13 +150,17 @@ impl Backend for Cdcl {
         let common = same.take_while(|(one, other)| one == other).count();
         // Before variables are unassigned, which would put each of them back.
         self.heap.clear();
-        self.backtrack(common as u32);
-        self.assumed.clear();
-        self.assumed.extend_from_slice(assumptions);
-        self.failed.clear();
         for &lit in inputs.iter().chain(assumptions) {
             self.make_room(lit.unsigned_abs());
         }
+        match self.need(inputs.iter().chain(assumptions)) {
+            // Clauses that were not visited may have to be.
+            true => self.backtrack(0),
+            false => self.backtrack(common as u32),
+        }
+        self.assumed.clear();
+        self.assumed.extend_from_slice(assumptions);
+        self.failed.clear();
         for &lit in inputs {
             self.preferred[lit.unsigned_abs() as usize] = lit > 0;
         }
@@ -161,7 +202,80 @@ impl Cdcl {
             self.levels.resize(variables, 0);
             self.preferred.resize(variables, false);
             self.seen.resize(variables, false);
+            self.definitions.resize(variables, (0, 0));
+            self.is_needed.resize(variables, false);
             self.heap.make_room(variables);
+        }
+    }
+
+    /// Returns the variable of the gate that a clause defines; 0 if the clause was not added
+    /// together with a new gate, but says something about older ones.
+    fn gate_of(&mut self, clause: &[Lit]) -> u32 {
+        let largest = clause.iter().map(|lit| lit.unsigned_abs()).max();
+        match largest {
+            Some(largest) if largest >= self.newest => {
+                self.newest = largest;
+                largest
+            }
+            _ => 0,
+        }
+    }
+
+    /// Determines on which variables a query depends, if these are not known from the last one:
+    /// those of its literals, and the operands of gates among them. Returns whether they changed.
+    fn need<'l>(&mut self, literals: impl Iterator<Item = &'l Lit> + Clone) -> bool {
+        if literals
+            .clone()
+            .all(|lit| self.is_needed[lit.unsigned_abs() as usize])
+        {
+            return false;
+        }
+        for variable in self.needed.drain(..) {
+            self.is_needed[variable as usize] = false;
+        }
+        for circuit in &mut self.circuits {
+            circuit.is_needed = false;
+        }
+        literals.for_each(|lit| self.need_variable(lit.unsigned_abs()));
+        let mut next = 0;
+        while let Some(&variable) = self.needed.get(next) {
+            next += 1;
+            let (mut clause, end) = self.definitions[variable as usize];
+            while clause < end {
+                let literals = self.literals(clause);
+                clause = literals.end as ClauseRef;
+                for at in literals {
+                    self.need_variable(self.clauses[at] >> 1);
+                }
+            }
+            self.need_circuit(variable);
+        }
+        true
+    }
+
+    /// Notes that the query depends on a division if a variable belongs to it.
+    fn need_circuit(&mut self, variable: u32) {
+        let at = self.circuits.partition_point(|it| it.first <= variable);
+        let circuit = at.checked_sub(1).map(|at| &mut self.circuits[at]);
+        let is_new = |it: &&mut Circuit| variable <= it.last && !it.is_needed;
+        let Some(circuit) = circuit.filter(is_new) else {
+            return;
+        };
+        circuit.is_needed = true;
+        let (own, division) = (
+            circuit.first..=circuit.last,
+            &self.divisions[circuit.division],
+        );
+        let operands = division.dividend.iter().chain(&division.divisor);
+        let operands = operands.map(|lit| lit.unsigned_abs());
+        let all: Vec<u32> = own.chain(operands).collect();
+        all.into_iter()
+            .for_each(|variable| self.need_variable(variable));
+    }
+
+    fn need_variable(&mut self, variable: u32) {
+        if !std::mem::replace(&mut self.is_needed[variable as usize], true) {
+            self.needed.push(variable);
         }
     }
 
@@ -174,13 +288,19 @@ impl Cdcl {
         start..start + self.clauses[clause as usize] as usize
     }
 
-    /// Stores a clause of at least two literals and watches the first two.
-    fn store(&mut self, literals: &[Code], levels: u32) -> ClauseRef {
+    /// Stores a clause of at least two literals and watches the first two. `gate` is the variable of
+    /// the gate that it defines, or 0.
+    fn store(&mut self, literals: &[Code], levels: u32, gate: u32) -> ClauseRef {
         let clause = self.clauses.len() as ClauseRef;
         self.clauses.extend([literals.len() as u32, levels]);
         self.clauses.extend_from_slice(literals);
         for (watched, blocker) in [(literals[0], literals[1]), (literals[1], literals[0])] {
-            self.watches[watched as usize].push(Watch { clause, blocker });
+            let watch = Watch {
+                clause,
+                blocker,
+                gate,
+            };
+            self.watches[watched as usize].push(watch);
         }
         clause
     }
@@ -228,15 +348,19 @@ impl Cdcl {
         None
     }
 
-    /// Visits all clauses that watch a literal that became false.
+    /// Visits all clauses that watch a literal that became false, except those that the query does
+    /// not need. What is assigned at level 0 stays so in all queries, so that all of its clauses are
+    /// visited.
     fn visit_watches(&mut self, falsified: Code) -> Option<ClauseRef> {
         let mut watches = std::mem::take(&mut self.watches[falsified as usize]);
-        self.visits += watches.len();
+        let all = self.level() == 0;
         let mut broken = None;
         let (mut read, mut write) = (0, 0);
         while let Some(&watch) = watches.get(read) {
             read += 1;
-            if self.values[watch.blocker as usize] == 1 {
+            let is_needed = all || watch.gate == 0 || self.is_needed[watch.gate as usize];
+            self.visits += usize::from(is_needed);
+            if !is_needed || self.values[watch.blocker as usize] == 1 {
                 watches[write] = watch;
                 write += 1;
                 continue;
@@ -250,8 +374,8 @@ impl Cdcl {
             }
             let first = *first;
             let kept = Watch {
-                clause: watch.clause,
                 blocker: first,
+                ..watch
             };
             let value = self.values[first as usize];
             if value != 1 {
@@ -444,7 +568,7 @@ impl Cdcl {
         levels.sort_unstable();
         levels.dedup();
         self.backtrack(target);
-        let clause = self.store(learnt, levels.len() as u32);
+        let clause = self.store(learnt, levels.len() as u32, 0);
         self.learned.push(clause);
         self.assign(learnt[0], clause);
     }
@@ -569,6 +693,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn gates_of_other_queries_stay_unassigned() {
+        let mut solver = <Cdcl as Backend>::new();
+        let mut and = |out: Lit, a: Lit, b: Lit| {
+            [&[-out, a][..], &[-out, b], &[out, -a, -b]]
+                .iter()
+                .for_each(|clause| solver.add_clause(clause));
+        };
+        (3..100).for_each(|out| and(out, out - 1, 1));
+        and(100, 1, -2);
+        let mut ask = |assumptions: &[Lit]| {
+            let answer = solver.solve(assumptions, &[1, 2], &mut { u32::MAX });
+            (answer, solver.trail.len())
+        };
+        assert_eq!(ask(&[100]), (SatAnswer::Sat, 3));
+        assert_eq!(ask(&[99]), (SatAnswer::Sat, 99));
+        assert_eq!(ask(&[-100]), (SatAnswer::Sat, 3));
+        assert_eq!(ask(&[99, 100]).0, SatAnswer::Unsat);
+        assert_eq!(ask(&[5, -4]).0, SatAnswer::Unsat);
     }
 
     /// Requires restarts and clause deletion.

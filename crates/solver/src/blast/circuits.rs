@@ -411,7 +411,7 @@ mod tests {
                 };
                 let assumptions = [fix(&a, x), fix(&b, y)].concat();
                 assert_eq!(
-                    gates.sat.solve(&assumptions, &[], &mut 100_000),
+                    gates.sat.solve(&assumptions, &out, &mut 100_000),
                     SatAnswer::Sat
                 );
                 let mut have = 0;
