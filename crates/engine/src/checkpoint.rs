@@ -13,7 +13,7 @@ use crate::mapping::{MemberId, StoredTable};
 use crate::part::Part;
 use crate::path::Path;
 use crate::saved::{Saved, SavedState, SavedWorld, StateFacts};
-use crate::spill::{BUNDLE, Bundle, Places, SpillWriter};
+use crate::spill::{BUNDLE, Bundle, Places, SpillId, SpillWriter};
 use crate::state::State;
 use crate::team::member::Job;
 
@@ -256,7 +256,7 @@ impl Explorer<'_> {
         };
         for job in &self.in_transit {
             if let Job::Worlds(part) = job {
-                add(part.save(writer)?);
+                add(self.save_moved(part, writer)?);
             }
         }
         while let Some(more) = self.next_elsewhere() {
@@ -289,23 +289,24 @@ impl Explorer<'_> {
         states: &[SavedState],
         table: &StoredTable,
     ) -> Result<(), SavedError> {
-        let spilled = states.iter().map(|SavedState { at, facts }| Spilled {
-            at: *at,
-            net: Some(Box::new(SpilledNet {
-                history: facts.history,
-                identity: facts.identity,
-                covered_new: facts.covered_new,
-                is_waiting: facts.is_waiting,
-                answers: facts.answers,
-                exposed: None,
-            })),
-        });
-        let ids = self.frontier.add_roots(spilled.collect());
-        let hosts = states.iter().map(|state| state.facts.host);
+        let spilled = states.iter().map(|state| state.facts.spilled_at(state.at));
+        let facts: Vec<&StateFacts> = states.iter().map(|state| &state.facts).collect();
+        self.add_worlds(spilled.map(Stored::Spilled).collect(), &facts, table)
+    }
+
+    /// Adds worlds with their states, about which these facts are known.
+    pub(crate) fn add_worlds(
+        &mut self,
+        states: Vec<Stored>,
+        facts: &[&StateFacts],
+        table: &StoredTable,
+    ) -> Result<(), SavedError> {
+        let ids = self.frontier.add_roots(states);
+        let hosts = facts.iter().map(|facts| facts.host);
         let members: Vec<(StateId, HostIndex)> = ids.iter().copied().zip(hosts).collect();
         let added = table.add_to(&mut self.world.table, &members);
         added.ok_or(SavedError::Damaged)?;
-        for (id, SavedState { facts, .. }) in ids.into_iter().zip(states) {
+        for (id, facts) in ids.into_iter().zip(facts) {
             self.world.know_history(facts.history, id);
             self.frontier.set_used(id, facts.used.as_slice().into());
             self.enqueue_at(id, facts.next_ns, facts.is_awaiting);
@@ -345,5 +346,23 @@ impl Explorer<'_> {
         (self.world.next_world, self.world.begun) = (saved.next_world, saved.begun);
         self.world.has_open_questions = saved.has_open_questions;
         Ok(())
+    }
+}
+
+impl StateFacts {
+    /// Returns the entry of the state, which is at this position of the spill file.
+    pub(crate) fn spilled_at(&self, at: SpillId) -> Spilled {
+        let net = SpilledNet {
+            history: self.history,
+            identity: self.identity,
+            covered_new: self.covered_new,
+            is_waiting: self.is_waiting,
+            answers: self.answers,
+            exposed: None,
+        };
+        Spilled {
+            at,
+            net: Some(Box::new(net)),
+        }
     }
 }

@@ -233,12 +233,12 @@ impl Frontier {
         id
     }
 
-    /// Adds spilled states as a balanced tree, as if they had forked evenly from one state.
-    pub fn add_roots(&mut self, places: Vec<Spilled>) -> Vec<StateId> {
-        let mut ids = Vec::with_capacity(places.len());
-        let mut level = Vec::with_capacity(places.len());
-        for place in places {
-            let (id, leaf) = self.new_leaf(Stored::Spilled(place), StateInfo::default());
+    /// Adds states as a balanced tree, as if they had forked evenly from one state.
+    pub fn add_roots(&mut self, states: Vec<Stored>) -> Vec<StateId> {
+        let mut ids = Vec::with_capacity(states.len());
+        let mut level = Vec::with_capacity(states.len());
+        for stored in states {
+            let (id, leaf) = self.new_leaf(stored, StateInfo::default());
             ids.push(id);
             level.push(leaf);
         }
@@ -659,7 +659,8 @@ mod tests {
     fn states_that_come_together_are_found_alike_often() {
         const STATES: u32 = 32;
         let mut frontier = Frontier::default();
-        let ids = frontier.add_roots((0..STATES).map(spill_id).map(Spilled::of_program).collect());
+        let spilled = (0..STATES).map(spill_id).map(Spilled::of_program);
+        let ids = frontier.add_roots(spilled.map(Stored::Spilled).collect());
         assert_eq!((frontier.len(), frontier.spilled()), (32, 32));
         let mut random = Random::new(1);
         let mut found = vec![0; STATES as usize];

@@ -172,6 +172,15 @@ impl State {
 }
 
 impl State {
+    /// Returns whether the state may refer to nothing of its worker: it has no symbolic input and no
+    /// condition, and follows no trace. What it received may still have terms.
+    pub fn seems_movable(&self) -> bool {
+        let path = &self.path;
+        let is_peer = self.net.as_ref().is_some_and(|net| net.sim.peer.is_some());
+        let follows = path.follow.is_some() || path.second.is_some();
+        path.inputs.is_empty() && path.constraints.is_empty() && !follows && !is_peer
+    }
+
     /// Visits all terms that the state refers to.
     pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         self.path

@@ -273,8 +273,11 @@ impl Explorer<'_> {
             let Some(spill) = &self.spill else { return };
             match spill.unbundle(&bundle) {
                 Ok(places) => {
-                    let places = places.into_iter().map(Spilled::of_program).collect();
-                    for id in self.frontier.add_roots(places) {
+                    let spilled = places.into_iter().map(Spilled::of_program);
+                    for id in self
+                        .frontier
+                        .add_roots(spilled.map(Stored::Spilled).collect())
+                    {
                         self.searcher.added(&self.frontier, id);
                     }
                 }

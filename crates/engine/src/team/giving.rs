@@ -2,7 +2,10 @@
 
 use super::member::{ROUNDS_A_LOOK, WORTH};
 use super::*;
+use crate::state::State;
 
+/// The work of moving a state that need not be rematerialised, in instructions.
+const MOVE_WORK: u64 = 1000;
 /// Maximum number of states given away at a time.
 const MOST_GIVEN: usize = 256;
 /// Maximum number of bytes of inputs of the states given away at a time.
@@ -203,7 +206,7 @@ impl Explorer<'_> {
             return;
         }
         let parts = picked.chunks(picked.len().div_ceil(wanted));
-        let parts = parts.filter_map(|part| self.give_worlds(part));
+        let parts = parts.filter_map(|part| self.move_worlds(part));
         team.add_jobs(parts.map(|part| Job::Worlds(Arc::new(part))).collect());
     }
 
@@ -225,7 +228,7 @@ impl Explorer<'_> {
             }
             let members = table.members(id);
             let live = members.filter_map(|state| self.frontier.live(state));
-            let instructions = live.map(|state| state.instructions()).sum();
+            let instructions = live.map(work_to_move).sum();
             if team.is_worth_weight(weight, instructions) {
                 given += weight;
                 picked.push(id);
@@ -339,6 +342,14 @@ impl Explorer<'_> {
         self.take_all_from_backlog();
         let ids: Vec<StateId> = self.frontier.iter().map(|(id, _)| id).collect();
         ids.into_iter().filter_map(|id| self.give(id)).collect()
+    }
+}
+
+/// Returns the work that it takes to move a state of a world, in instructions.
+fn work_to_move(state: &State) -> u64 {
+    match state.seems_movable() {
+        true => state.instructions().min(MOVE_WORK),
+        false => state.instructions(),
     }
 }
 

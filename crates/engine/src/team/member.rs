@@ -14,7 +14,7 @@ use crate::finding::{PathEnd, SavedFiles, WorldFinding};
 use crate::pair::Difference;
 use crate::statistics::{Statistics, WorldStatistics};
 use crate::trace::Trace;
-use crate::world::transfer::{WorldPart, WorldSnapshot};
+use crate::world::transfer::{MovedState, WorldPart, WorldSnapshot};
 
 /// An event of another worker for the listener of the lead.
 pub(crate) enum Event {
@@ -33,7 +33,7 @@ pub(crate) enum Job {
     /// States of a program, as pending traces. They are rematerialised together.
     States(Vec<Arc<Trace>>),
     /// Dstates with their states.
-    Worlds(Arc<WorldPart>),
+    Worlds(Arc<WorldPart<MovedState>>),
 }
 
 impl Job {
