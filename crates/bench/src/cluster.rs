@@ -256,6 +256,8 @@ impl Bench {
             paths: 1_000_000,
             step_seconds: 0.05,
             check_seconds: 0.5,
+            // A third of a second for 60,000 states in the development profile.
+            record_seconds: 5e-6,
             replay_speed: 20.0,
             costs,
             balance_until: f64::MAX,
@@ -270,7 +272,8 @@ impl Bench {
             let row = row(&workers.to_string(), workers, &course);
             eprintln!("{row}");
             writeln!(text, "{row}")?;
-            scaling.push((workers as f64, 100.0 * course.efficiency(workers)));
+            let efficiency = 100.0 * course.efficiency(workers);
+            scaling.push((workers as f64, course.seconds, efficiency));
             let busy = course.traffic.iter().map(|line| line.busy).sum::<f64>() / course.seconds;
             let useful = course.efficiency(workers);
             limits.0 = limits.0.max(if useful >= GOOD { workers } else { 0 });
@@ -309,8 +312,13 @@ impl Bench {
         };
         let name = format!("{} die at {:.0} s", FEW / 10, 0.5 * whole);
         writeln!(text, "{}", row(&name, FEW, &simulate(&with)?))?;
+        let panels = panels(&scaling, &thousand, &off);
         let path = self.root.join("docs/cluster-simulation.svg");
-        std::fs::write(path, plots(&scaling, &thousand, &off))?;
+        std::fs::write(path, plot::svg(&panels))?;
+        for panel in panels {
+            let path = self.root.join("benches/curves");
+            std::fs::write(path.join(format!("{}.csv", panel.name)), panel.csv())?;
+        }
         let broker = match limits.1 {
             usize::MAX => "is never so busy in the mean".to_owned(),
             workers => format!("is busy for as much of the time from {workers} on"),
@@ -335,21 +343,24 @@ const HEAD: &str = "| workers | seconds | faster | useful | waiting | replay | t
 |---|---|---|---|---|---|---|---|---|---|---|";
 
 const SIMULATION: &str = "## Simulated\n\n\
-A search of 1,000,000 paths with steps (forks and ends of paths) of 50 ms in the mean, exponentially distributed; forks \
-divide paths unevenly. Workers look every 0.5 s of work, and repeat steps 20 times faster than they explore them. The \
-broker has the costs above, on one processor. All that decides is the code of real workers: balancer, division of jobs, \
-queue, leases, accounts; the weights sum to 1 in each row. Time is virtual, and results do not depend on the machine \
-except by the costs. Columns: how many times faster than one worker; exploration (\"useful work\"), waiting for the \
-broker and replay as parts of all time of all workers; the part of all states that moves in a second; messages a second, \
+A search of 1,000,000 paths with steps (forks and ends of paths) of 50 ms in the mean, exponentially distributed; \
+forks divide paths unevenly. Workers look every 0.5 s of work, more often at the beginning of a job, and repeat steps \
+20 times faster than they explore them; they repeat all steps of each state that moves, while real ones do once what \
+states have in common. To record a state that stays when a job is divided takes 5 µs. The broker has the costs above, \
+on one processor. All that decides is the code of real workers: balancer, division of jobs, queue, leases, accounts; \
+the weights sum to 1 in each row. Time is virtual, and results do not depend on the machine except by the costs. \
+Columns: how many times faster than one worker; exploration (\"useful work\"), waiting for the broker and replay as \
+parts of all time of all workers; the part of all states that moves in a second; messages a second, \
 in the mean and at most; KiB a second in the mean; how busy the broker is, in the mean and at most.\n";
 
-const CONCLUSION: &str = "Beyond that, two things take the time. The broker serves one request after another: \
-each worker reports twice a second of work, and at the beginning and at the end those that wait ask for jobs ten times a \
-second; reports that wait delay the requests of the balancer, too. And a round pairs each worker with one other, so that \
-the number of those that have work doubles at each look at best, and falls as slowly at the end: of a run of a minute or \
-two, that is a tenth. Several brokers, each for a part of the workers, would help against the first; longer runs help \
-against the second. The curves are in `docs/cluster-simulation.svg`; they are of the simulation. \
-\"Times faster\" compares with all exploration on one worker without a broker.";
+const CONCLUSION: &str = "\
+Beyond that, two things take the time. The broker serves one request after another: each worker reports twice a \
+second of work, and at the beginning and at the end those that wait ask for jobs ten times a second; reports that \
+wait delay the requests of the balancer, too. And a round pairs each worker with one other, so that the number of \
+those that have work doubles at each look at best, and falls as slowly at the end: of a run of a minute or two, \
+that is a tenth. Several brokers, each for a part of the workers, would help against the first; longer runs help \
+against the second. The curves are in `docs/cluster-simulation.svg`, their data in `benches/curves/cluster-*.csv`; \
+they are of the simulation. \"Times faster\" compares with all exploration on one worker without a broker.";
 
 fn row(name: &str, workers: usize, course: &Course) -> String {
     let most = |of: fn(&traffic::Line) -> f64| course.traffic.iter().map(of).fold(0.0, f64::max);
@@ -385,7 +396,8 @@ fn wait_for(url: &str, out: &Path) -> Result<Status> {
     }
 }
 
-fn plots(scaling: &[(f64, f64)], course: &Course, off: &[(String, Course)]) -> String {
+/// Returns the curves. `scaling` has the seconds and the useful part of the time by workers.
+fn panels(scaling: &[(f64, f64, f64)], course: &Course, off: &[(String, Course)]) -> Vec<Panel> {
     let seconds = |of: &dyn Fn(usize) -> f64, count: usize| -> Vec<(f64, f64)> {
         (0..count).map(|at| (at as f64, of(at))).collect()
     };
@@ -406,38 +418,53 @@ fn plots(scaling: &[(f64, f64)], course: &Course, off: &[(String, Course)]) -> S
         name: name.to_owned(),
         points,
     };
-    let panel = |title: &str, x: &'static str, curves: Vec<Curve>| Panel {
+    let panel = |name: &'static str, title: &str, curves: Vec<Curve>| Panel {
+        name,
         title: title.to_owned(),
-        x,
+        x: "s",
+        is_log: false,
         curves,
     };
-    plot::svg(&[
-        panel(
+    let by_workers = |name: &'static str, title: &str, is_log: bool, curve: Curve| Panel {
+        x: "workers",
+        is_log,
+        ..panel(name, title, vec![curve])
+    };
+    let samples = course.samples.len();
+    vec![
+        by_workers(
+            "cluster-seconds",
+            "seconds to the end, by number of workers (both logarithmic)",
+            true,
+            curve("seconds", scaling.iter().map(|it| (it.0, it.1)).collect()),
+        ),
+        by_workers(
+            "cluster-useful",
             "useful work, % of all time, by number of workers",
-            "workers",
-            vec![curve("", scaling.to_vec())],
+            false,
+            curve("useful", scaling.iter().map(|it| (it.0, it.2)).collect()),
         ),
         panel(
+            "cluster-balancing-off",
             "useful work each second, % of 200 workers, balancing switched off",
-            "s",
             off.iter()
                 .map(|(name, course)| curve(name, useful(course)))
                 .collect(),
         ),
         panel(
+            "cluster-moved",
             "states moved each second, % of all, 1,000 workers",
-            "s",
-            vec![curve("", seconds(&moved, course.samples.len()))],
+            vec![curve("moved", seconds(&moved, samples))],
         ),
         panel(
+            "cluster-deviation",
             "deviation of states a worker, in means, 1,000 workers",
-            "s",
-            vec![curve("", seconds(&balance, course.samples.len()))],
+            vec![curve("deviation", seconds(&balance, samples))],
         ),
         panel(
+            "cluster-messages",
             "messages a second at the broker, 1,000 workers",
-            "s",
-            vec![curve("", seconds(&messages, course.traffic.len()))],
+            vec![curve("messages", seconds(&messages, course.traffic.len()))],
         ),
-    ])
+    ]
 }

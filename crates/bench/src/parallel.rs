@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::process::Command;
 
+use crate::worlds::grid;
 use crate::{Bench, Measured, RUNS};
 
 /// Programs with many forks, with sizes at which they run for some seconds.
@@ -24,11 +25,16 @@ type Scenario = (
     &'static [&'static str],
 );
 
+/// The example whose scenarios are generated.
+const GRID: &str = "sde-grid";
+
 /// Scenarios in which hosts share many states, few, or none.
-const SCENARIOS: [Scenario; 7] = [
-    ("sde-grid", "7x7.toml", "sds", &[]),
-    ("sde-grid", "5x5.toml", "cow", &[]),
-    ("sde-grid", "3x3.toml", "cob", &[]),
+const SCENARIOS: [Scenario; 9] = [
+    (GRID, "7x7.toml", "sds", &[]),
+    (GRID, "18x18.toml", "sds", &[]),
+    (GRID, "5x5.toml", "cow", &[]),
+    (GRID, "12x12.toml", "cow", &[]),
+    (GRID, "3x3.toml", "cob", &[]),
     (
         "echo",
         "losses.toml",
@@ -111,6 +117,9 @@ impl Bench {
         );
         for (example, scenario, mapping, settings) in SCENARIOS {
             let folder = self.example(example)?;
+            if let Some((size, _)) = scenario.split_once('x').filter(|_| example == GRID) {
+                grid(&folder, size.parse()?, "")?;
+            }
             let mut best: [Option<Measured>; 2] = [None, None];
             for _ in 0..RUNS {
                 for (best, workers) in best.iter_mut().zip(["1", "2"]) {

@@ -391,15 +391,7 @@ impl Bench {
         // directly beside it.
         let (largest, wanted) = LARGEST_GRID;
         for (size, who) in [(5, ""), (7, ""), (10, ""), (10, "all"), (largest, "")] {
-            let name = format!("{size}x{size}{who}");
-            if !folder.join(format!("{name}.toml")).exists() {
-                let mut generate = Command::new(folder.join("generate"));
-                generate.arg(size.to_string());
-                let scenario = generate
-                    .args(Some(who).filter(|who| !who.is_empty()))
-                    .output()?;
-                std::fs::write(folder.join(format!("{name}.toml")), scenario.stdout)?;
-            }
+            let name = grid(&folder, size, who)?;
             // The other mappings take long and show nothing new.
             let mappings = if size == largest { &GRID[..1] } else { &GRID };
             for (mapping, reported) in mappings {
@@ -522,6 +514,20 @@ impl Bench {
         }
         best.context("no run")
     }
+}
+
+/// Writes the scenario of a grid with this many nodes a side into the folder of the example, if it
+/// is not there. Returns its name.
+pub(crate) fn grid(folder: &Path, size: u32, who: &str) -> Result<String> {
+    let name = format!("{size}x{size}{who}");
+    let path = folder.join(format!("{name}.toml"));
+    if !path.exists() {
+        let mut generate = Command::new(folder.join("generate"));
+        generate.arg(size.to_string());
+        generate.args(Some(who).filter(|who| !who.is_empty()));
+        std::fs::write(path, generate.output()?.stdout)?;
+    }
+    Ok(name)
 }
 
 fn arguments(host: &str, words: &[&str]) -> String {

@@ -12,7 +12,7 @@ use crate::states::pack_states;
 pub const PROTOCOL: u32 = 4;
 
 /// Default work of a job between two checks for idle workers, in instructions.
-const WORK: u64 = 20_000_000;
+pub const WORK: u64 = 20_000_000;
 
 /// A build of Everett. All workers of a run must be the same build: a path that is explored
 /// differently than by the worker that left it would be lost or counted twice.

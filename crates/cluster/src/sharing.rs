@@ -14,6 +14,8 @@ use crate::station::{Station, share_coverage};
 
 /// Number of checks in a piece of work. A check takes a few messages; idle workers wait for it.
 pub(crate) const CHECKS_A_PIECE: u64 = 8;
+/// The first check of a job comes after this part of the work between two checks.
+const FIRST_CHECK_PART: u64 = 16;
 /// Number of pieces of work after which the results of a job are recorded. Work since then is lost
 /// if the worker dies.
 const MOST_PIECES: u64 = 16;
@@ -45,6 +47,13 @@ pub(crate) fn may_retry(tries: u32, stop: &AtomicBool) -> bool {
     tries < most
 }
 
+/// Returns the work before the first check of a job, and that between two later ones, by that of a
+/// piece.
+pub fn work_of_checks(piece: u64) -> (u64, u64) {
+    let work = piece.div_ceil(CHECKS_A_PIECE);
+    (work.div_ceil(FIRST_CHECK_PART), work)
+}
+
 /// Counts the checks of a job, and decides what is done at each. Simulations use the same
 /// decisions.
 #[derive(Clone, Debug, Default)]
@@ -66,16 +75,24 @@ impl CheckCounter {
         self.left_out == 0
     }
 
-    /// Returns whether the job may be divided at this check: what that takes is little against the
-    /// work of all checks since the last time. `work` is that of one check.
-    pub fn may_divide(&self, states: u64, work: u64) -> bool {
-        let since = (self.count - self.divided_at).saturating_mul(work);
-        states <= FEW_STATES || since >= states.saturating_mul(WORK_A_STATE)
+    /// Decides whether the job is divided at this check, and returns how many of its states are
+    /// given away then: as many as others ask for, or none where its results are only recorded.
+    /// `work` is that of one check.
+    pub fn divide(&mut self, asked: u64, states: u64, work: u64) -> Option<u64> {
+        let given = match asked > 0 && self.is_cheap(states, work) {
+            true => asked,
+            false if self.is_recorded() => 0,
+            false => return None,
+        };
+        self.divided_at = self.count;
+        Some(given)
     }
 
-    /// Records that the job is divided at this check.
-    pub fn note_division(&mut self) {
-        self.divided_at = self.count;
+    /// Returns whether what a division takes is little against the work of all checks since the
+    /// last one.
+    fn is_cheap(&self, states: u64, work: u64) -> bool {
+        let since = (self.count - self.divided_at).saturating_mul(work);
+        states <= FEW_STATES || since >= states.saturating_mul(WORK_A_STATE)
     }
 
     /// Returns whether a piece of work ends with this check.
@@ -84,7 +101,7 @@ impl CheckCounter {
     }
 
     /// Returns whether the results of the job so far are recorded at this check.
-    pub fn is_recorded(&self) -> bool {
+    fn is_recorded(&self) -> bool {
         self.count.is_multiple_of(CHECKS_A_PIECE * MOST_PIECES)
     }
 
@@ -195,16 +212,13 @@ impl Supervisor for Sharing<'_> {
             // A worker that cannot reach its broker continues.
             decision = asked.unwrap_or(JobDecision::GoOn);
         }
-        let may_divide = self.checks.may_divide(progress.states, self.check_work);
-        let decision = match decision {
-            JobDecision::GoOn if self.checks.is_recorded() => JobDecision::Give(0),
-            JobDecision::Give(_) if !may_divide => JobDecision::GoOn,
-            decision => decision,
+        let asked = match decision {
+            JobDecision::Leave => return decision,
+            JobDecision::Give(asked) => asked,
+            JobDecision::GoOn => 0,
         };
-        if matches!(decision, JobDecision::Give(_)) {
-            self.checks.note_division();
-        }
-        decision
+        let divided = self.checks.divide(asked, progress.states, self.check_work);
+        divided.map_or(JobDecision::GoOn, JobDecision::Give)
     }
 
     fn split(&mut self, result: JobResult) -> bool {
@@ -243,12 +257,25 @@ mod tests {
         let mut divided = Vec::new();
         for at in 1..=100 {
             checks.begin();
-            assert!(checks.may_divide(FEW_STATES, 1));
-            if checks.may_divide(10_000, 250_000) {
+            assert_eq!(checks.clone().divide(3, FEW_STATES, 1), Some(3));
+            assert_eq!(checks.clone().divide(0, 10_000, 250_000), None);
+            if checks.divide(3, 10_000, 250_000).is_some() {
                 divided.push(at);
-                checks.note_division();
             }
         }
         assert_eq!(divided, [40, 80]);
+    }
+
+    /// A job that has too many states to be divided is recorded all the same, also when others ask
+    /// for states at that moment.
+    #[test]
+    fn a_job_with_many_states_is_recorded() {
+        let mut checks = CheckCounter::default();
+        let mut divided = Vec::new();
+        for at in 1..=CHECKS_A_PIECE * MOST_PIECES {
+            checks.begin();
+            divided.extend(checks.divide(3, 10_000, 1).map(|given| (at, given)));
+        }
+        assert_eq!(divided, [(CHECKS_A_PIECE * MOST_PIECES, 0)]);
     }
 }

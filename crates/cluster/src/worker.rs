@@ -19,12 +19,10 @@ use crate::hash::Hash;
 use crate::outcome::{CHILDREN, note_lease, outcome_of, settle_again};
 use crate::reseed::{explore_again, is_over_mark, reseed};
 use crate::run::{Build, Manifest};
-use crate::sharing::{CHECKS_A_PIECE, CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry};
+use crate::sharing::{CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry, work_of_checks};
 use crate::states::unpack_states;
 use crate::station::{Round, Station};
 
-/// The first check of a job comes after this part of the work between two checks.
-const FIRST_CHECK_PART: u64 = 16;
 /// Number of times that an idle worker asks for a job before it searches for jobs that fell out of
 /// the queue.
 const IDLE_BEFORE_RESEEDING: u32 = 50;
@@ -236,7 +234,7 @@ impl<'s> Worker<'s> {
                 return Ok(Some((lease, explored)));
             }
         };
-        let (work, ticket) = (known.work.div_ceil(CHECKS_A_PIECE), lease.ticket.clone());
+        let (work, ticket) = (work_of_checks(known.work), lease.ticket.clone());
         // The station is lent to the supervisor while the worker explores.
         let mut station = std::mem::replace(&mut self.station, Station::new(""));
         let mut sharing = Sharing {
@@ -245,13 +243,12 @@ impl<'s> Worker<'s> {
             weigh: &|states| known.prepared.weight_of(states),
             lease,
             checks: CheckCounter::default(),
-            check_work: work,
+            check_work: work.1,
             covered: 0,
             failure: None,
             stop: &self.session.stop,
             tell: &mut |outcome| tell(&WorkerStep::Explored(Box::new(outcome))),
         };
-        let work = (work.div_ceil(FIRST_CHECK_PART), work);
         let explored = self.run_job(known, states, &ticket, work, &mut sharing);
         let (lease, failure) = (sharing.lease, sharing.failure);
         self.station = station;

@@ -9,6 +9,7 @@ use everett_scenario::{
 };
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A context in which everything is a file, except names that end in `-dir` and `missing`.
 struct Anything;
@@ -400,4 +401,36 @@ routes = {}
         world.topology.route(y, ip("10.0.1.1")),
         Route::Unreachable(_)
     ));
+}
+
+/// The neighbours that nodes of a generated grid are told are at the addresses that these get, also
+/// where there are more hosts than a /24 has addresses.
+#[test]
+fn generated_grids_have_the_addresses_of_their_hosts() {
+    let generate = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sde-grid/generate");
+    for (size, neighbours) in [(3, 40), (16, 1860)] {
+        let written = Command::new(&generate).arg(size.to_string()).output();
+        let written = written.expect("it starts");
+        assert!(written.status.success(), "{written:?}");
+        let world = read(&String::from_utf8(written.stdout).expect("text"));
+        assert_eq!(world.hosts.len(), size * size);
+        let mut checked = 0;
+        for argument in world.hosts.iter().flat_map(|host| &host.processes[0].args) {
+            let Argument::Text(text) = argument else {
+                panic!("a fixed argument");
+            };
+            let Some((number, address)) = text.split_once('@') else {
+                continue;
+            };
+            let number: u32 = number.parse().expect("a number");
+            let interfaces = &world.topology.host(HostIndex(number)).interfaces;
+            assert_eq!(
+                interfaces[0].addresses[0].address(),
+                ip(address),
+                "{number}"
+            );
+            checked += 1;
+        }
+        assert_eq!(checked, neighbours, "{size}");
+    }
 }

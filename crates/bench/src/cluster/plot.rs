@@ -1,4 +1,4 @@
-//! Curves as an SVG picture.
+//! Curves as an SVG picture, and as CSV.
 
 use std::fmt::Write;
 
@@ -10,10 +10,54 @@ pub struct Curve {
 
 /// Curves over the same axes.
 pub struct Panel {
+    /// The name of the file with the data.
+    pub name: &'static str,
     pub title: String,
     /// The unit of the horizontal axis.
     pub x: &'static str,
+    /// Whether both axes are logarithmic. All values are 1 or more then.
+    pub is_log: bool,
     pub curves: Vec<Curve>,
+}
+
+impl Panel {
+    fn scale(&self, value: f64) -> f64 {
+        match self.is_log {
+            true => value.max(1.0).log10(),
+            false => value,
+        }
+    }
+
+    /// Returns the value at a place of an axis.
+    fn value(&self, scaled: f64) -> f64 {
+        match self.is_log {
+            true => 10f64.powf(scaled),
+            false => scaled,
+        }
+    }
+
+    /// Returns the points of all curves as CSV: a line for each place of the horizontal axis, with
+    /// a column for each curve.
+    pub fn csv(&self) -> String {
+        let mut places: Vec<f64> = Vec::new();
+        let mut text = self.x.to_owned();
+        for curve in &self.curves {
+            let _ = write!(text, ",{}", curve.name);
+            places.extend(curve.points.iter().map(|point| point.0));
+        }
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        for place in places {
+            let _ = write!(text, "\n{place}");
+            for curve in &self.curves {
+                let at = curve.points.iter().find(|point| point.0 == place);
+                let value = at.map_or(String::new(), |point| format!("{:.3}", point.1));
+                let _ = write!(text, ",{value}");
+            }
+        }
+        text.push('\n');
+        text
+    }
 }
 
 const WIDTH: f64 = 720.0;
@@ -49,11 +93,17 @@ fn round_up(most: f64) -> f64 {
 
 fn draw(text: &mut String, panel: &Panel, top: f64) {
     let points = || panel.curves.iter().flat_map(|curve| &curve.points);
-    let right = points().map(|point| point.0).fold(1e-9, f64::max);
-    let most = round_up(points().map(|point| point.1).fold(1e-9, f64::max));
+    let right = points().map(|point| panel.scale(point.0));
+    let right = right.fold(1e-9, f64::max);
+    let most = points().map(|point| panel.scale(point.1));
+    let most = most.fold(1e-9, f64::max);
+    let most = match panel.is_log {
+        true => most.ceil(),
+        false => round_up(most),
+    };
     let (width, height) = (WIDTH - LEFT - 20.0, HEIGHT - TOP - BOTTOM);
-    let x = |value: f64| LEFT + width * value / right;
-    let y = |value: f64| top + TOP + height * (1.0 - value / most);
+    let x = |scaled: f64| LEFT + width * scaled / right;
+    let y = |scaled: f64| top + TOP + height * (1.0 - scaled / most);
     let _ = writeln!(
         text,
         "<text x=\"{LEFT}\" y=\"{}\" font-weight=\"bold\">{}</text>",
@@ -71,9 +121,9 @@ fn draw(text: &mut String, panel: &Panel, top: f64) {
             LEFT + width,
             LEFT - 6.0,
             line + 4.0,
-            most * part,
+            (100.0 * panel.value(most * part)).round() / 100.0,
             top + HEIGHT - 14.0,
-            right * part,
+            panel.value(right * part),
             panel.x
         );
     }
@@ -81,7 +131,8 @@ fn draw(text: &mut String, panel: &Panel, top: f64) {
         let colour = COLOURS[number % COLOURS.len()];
         let line = curve.points.iter();
         let line: Vec<String> = line
-            .map(|point| format!("{:.1},{:.1}", x(point.0), y(point.1)))
+            .map(|point| (x(panel.scale(point.0)), y(panel.scale(point.1))))
+            .map(|(x, y)| format!("{x:.1},{y:.1}"))
             .collect();
         let _ = writeln!(
             text,
@@ -98,6 +149,25 @@ fn draw(text: &mut String, panel: &Panel, top: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_has_a_line_for_each_place() {
+        let curve = |name: &str, points: &[(f64, f64)]| Curve {
+            name: name.to_owned(),
+            points: points.to_vec(),
+        };
+        let panel = Panel {
+            name: "data",
+            title: String::new(),
+            x: "s",
+            is_log: false,
+            curves: vec![
+                curve("one", &[(0.0, 1.0), (1.0, 2.5)]),
+                curve("two", &[(1.0, 4.0)]),
+            ],
+        };
+        assert_eq!(panel.csv(), "s,one,two\n0,1.000,\n1,2.500,4.000\n");
+    }
 
     #[test]
     fn axes_end_at_round_numbers() {

@@ -9,8 +9,8 @@ use everett::{
 };
 use everett_cluster::{
     Broker, CheckCounter, Explored, Hash, Key, Kind, Lease, Outcome, RunId, SharedMemory, Station,
-    Status, Ticket, hand_out, outcome_of, outcome_of_split, pack_states, settle_again, status,
-    unpack_states,
+    Status, Ticket, WORK, hand_out, outcome_of, outcome_of_split, pack_states, settle_again,
+    status, unpack_states, work_of_checks,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -38,6 +38,8 @@ pub struct Config {
     pub step_seconds: f64,
     /// Time of exploration between two checks, in seconds.
     pub check_seconds: f64,
+    /// The time that it takes to record a state that stays when a job is divided, in seconds.
+    pub record_seconds: f64,
     /// The ratio of the speed of rematerialising states to that of exploring them.
     pub replay_speed: f64,
     /// Costs of operations of the broker.
@@ -186,6 +188,8 @@ struct Exploring {
     lease: Lease,
     extended: f64,
     checks: CheckCounter,
+    /// Work before the next check: less at the beginning of a job.
+    pace: u64,
     states: Vec<TreeNode>,
     done: JobResult,
     /// Time of exploration that is not recorded yet, in seconds.
@@ -402,6 +406,7 @@ impl Cluster<'_> {
             random: states.first().map_or(0, |state| state.seed),
             lease,
             checks: CheckCounter::default(),
+            pace: work_of_checks(WORK).0,
             states,
             done: JobResult::default(),
             seconds: 0.0,
@@ -416,8 +421,11 @@ impl Cluster<'_> {
         let Activity::Explores(exploring) = &mut self.workers[number].activity else {
             return 0.0;
         };
+        let work = work_of_checks(WORK).1;
+        let until = config.check_seconds * exploring.pace as f64 / work as f64;
+        exploring.pace = work.min(2 * exploring.pace);
         let statistics = &mut exploring.done.part.statistics;
-        while seconds < config.check_seconds && !exploring.states.is_empty() {
+        while seconds < until && !exploring.states.is_empty() {
             exploring.random = mix(exploring.random);
             // The newest states are selected, as by searchers that go deep: the frontier stays
             // small.
@@ -473,23 +481,27 @@ impl Cluster<'_> {
             self.broker
                 .look_up(&Key::of_run(Kind::Cancelled, &self.run))?;
         }
-        if asked > 0 || exploring.checks.is_recorded() {
-            self.split(number, asked as usize)?;
-        }
-        Ok(self.advance(number))
+        let work = work_of_checks(WORK).1;
+        let recording = match exploring.checks.divide(asked, states, work) {
+            Some(given) => self.split(number, given as usize)?,
+            None => 0.0,
+        };
+        Ok(recording + self.advance(number))
     }
 
-    /// Gives states away as the engine does: the heaviest, up to their share of the weight.
-    fn split(&mut self, number: usize, asked: usize) -> Result<()> {
+    /// Gives states away as the engine does: the heaviest, up to their share of the weight. Returns
+    /// the time that it takes to record those that stay.
+    fn split(&mut self, number: usize, asked: usize) -> Result<f64> {
         let worker = &mut self.workers[number];
         let Activity::Explores(exploring) = &mut worker.activity else {
-            return Ok(());
+            return Ok(0.0);
         };
         exploring.states.sort_by_key(|state| state.depth);
         let given = share_of(exploring.states.iter().map(|state| state.depth), asked);
         let given: Vec<TreeNode> = exploring.states.drain(..given).collect();
         let mut result = std::mem::take(&mut exploring.done);
         let seconds = std::mem::take(&mut exploring.seconds);
+        let recording = self.config.record_seconds * exploring.states.len() as f64;
         result.left = vec![traces(&exploring.states)];
         if !given.is_empty() {
             result.left.push(traces(&given));
@@ -502,11 +514,11 @@ impl Cluster<'_> {
             // Another worker has explored the job, too.
             self.course.useful -= seconds;
             worker.activity = Activity::Waits(0);
-            return Ok(());
+            return Ok(0.0);
         }
         let now = self.traffic.get().now;
         self.sample_of(now as usize).moved += given.len() as u64;
-        Ok(())
+        Ok(recording)
     }
 
     fn finish(&mut self, number: usize) -> Result<f64> {
@@ -538,6 +550,7 @@ mod tests {
             paths: 4000,
             step_seconds: 0.05,
             check_seconds: 0.5,
+            record_seconds: 5e-6,
             replay_speed: 20.0,
             costs: Costs {
                 latency: 0.0005,
