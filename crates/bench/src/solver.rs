@@ -3,8 +3,11 @@
 
 use anyhow::{Context, Result, bail};
 use everett_expr::{Arena, ExprId, codec};
-use everett_solver::{Clock, Constraints, Model, Solver, SolverConfig, Verdict, cadical_alone};
+use everett_solver::{
+    Clock, Constraints, Model, SmtSolver, Solver, SolverConfig, Verdict, cadical_alone,
+};
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -47,8 +50,6 @@ const MOST_QUERIES: usize = 15;
 /// Limit of conflicts of CaDiCaL alone, and of seconds of an SMT solver, for one query.
 const CONFLICTS: u32 = 20_000;
 const SMT_SECONDS: u64 = 5;
-/// SMT solvers that are used if installed, with the arguments before the name of the file.
-const SOLVERS: &[(&str, &[&str])] = &[("bitwuzla", &[]), ("z3", &[]), ("cvc5", &["--lang=smt2"])];
 
 /// A query of the corpus.
 struct Case {
@@ -142,15 +143,16 @@ fn corpus_table(corpus: &[Case], text: &mut String) -> Result<()> {
         text.push_str(&total.row(&format!("in the run: {layer}"), corpus.len()));
     }
     text.push_str(&plain.row("CaDiCaL alone", corpus.len()));
-    for (name, arguments) in SOLVERS {
-        let asked = Command::new(name).arg("--version").output();
-        if asked.is_err() {
+    for solver in SmtSolver::ALL {
+        let name = solver.name;
+        let Some(program) = program_of(solver) else {
             writeln!(text, "| {name} | not installed | – | – |")?;
             continue;
-        }
+        };
         let mut total = Total::default();
         for case in corpus {
-            check(case, name, process(name, arguments, case)?, &mut total)?;
+            let answer = process(&program, solver.file_arguments, case)?;
+            check(case, name, answer, &mut total)?;
         }
         text.push_str(&total.row(name, corpus.len()));
     }
@@ -251,12 +253,21 @@ fn plain_alone(case: &Case) -> Result<(Option<bool>, Duration)> {
     Ok((answer, start.elapsed()))
 }
 
+/// Returns the program of a solver: that of the variable `EVERETT_Z3` (or with another name), or
+/// the one on the search path. `None` if it does not start.
+fn program_of(solver: &SmtSolver) -> Option<OsString> {
+    let variable = format!("EVERETT_{}", solver.name.to_uppercase());
+    let program = std::env::var_os(variable).unwrap_or_else(|| solver.name.into());
+    let asked = Command::new(&program).arg("--version").output();
+    asked.is_ok().then_some(program)
+}
+
 /// Measures an SMT solver on the script, including its start.
-fn process(name: &str, arguments: &[&str], case: &Case) -> Result<(Option<bool>, Duration)> {
+fn process(program: &OsStr, arguments: &[&str], case: &Case) -> Result<(Option<bool>, Duration)> {
     let start = Instant::now();
     let output = Command::new("timeout")
         .arg(SMT_SECONDS.to_string())
-        .arg(name)
+        .arg(program)
         .args(arguments)
         .arg(&case.script)
         .stdin(Stdio::null())

@@ -1,7 +1,7 @@
 //! Configuration and statistics of a solver.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -83,6 +83,51 @@ impl std::fmt::Debug for FindProgram {
 /// Time limit of a query for solvers that do not count work.
 const LONGEST: Duration = Duration::from_secs(30);
 
+/// An SMT solver: how its program is asked.
+pub struct SmtSolver {
+    /// The name of the solver, with which the name of its program begins.
+    pub name: &'static str,
+    /// Arguments that make it read commands from its input.
+    pub arguments: &'static [&'static str],
+    /// Arguments before the name of a file with commands.
+    pub file_arguments: &'static [&'static str],
+    /// The option that limits the work of a query, in the solver's own units, if it counts any.
+    pub work_option: Option<&'static str>,
+}
+
+impl SmtSolver {
+    /// The solvers known by name. The first one is the default: it counts its work, so answers do
+    /// not depend on the load of the machine.
+    pub const ALL: &[SmtSolver] = &[
+        SmtSolver {
+            name: "z3",
+            arguments: &["-in", "-smt2"],
+            file_arguments: &["-smt2"],
+            work_option: Some(":rlimit"),
+        },
+        SmtSolver {
+            name: "cvc5",
+            arguments: &["--incremental", "--lang=smt2"],
+            file_arguments: &["--lang=smt2"],
+            work_option: Some(":rlimit-per"),
+        },
+        SmtSolver {
+            name: "bitwuzla",
+            arguments: &[],
+            file_arguments: &[],
+            work_option: None,
+        },
+    ];
+
+    /// Returns the solver that a program is, by its name.
+    fn of_program(program: &Path) -> Option<&'static SmtSolver> {
+        let name = program.file_stem()?.to_str()?;
+        SmtSolver::ALL
+            .iter()
+            .find(|solver| name.starts_with(solver.name))
+    }
+}
+
 /// A solver that speaks SMT-LIB on its standard input and output.
 #[derive(Clone, Debug)]
 pub struct SmtConfig {
@@ -101,40 +146,29 @@ impl SmtConfig {
     /// Returns the configuration for a program, with the usual arguments of the solvers known by
     /// name.
     pub fn for_program(program: PathBuf, work: u64, timeout: Option<Duration>) -> SmtConfig {
-        let name = program
-            .file_stem()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        let (arguments, command): (&[&str], _) = match name {
-            name if name.starts_with("z3") => (&["-in", "-smt2"], Some(":rlimit")),
-            name if name.starts_with("cvc5") => {
-                (&["--incremental", "--lang=smt2"], Some(":rlimit-per"))
-            }
-            _ => (&[], None),
-        };
-        let arguments = arguments
-            .iter()
-            .map(|&argument| argument.to_owned())
-            .collect();
+        let solver = SmtSolver::of_program(&program);
+        let arguments = solver.map_or(&[] as &[&str], |solver| solver.arguments);
+        let work_option = solver.and_then(|solver| solver.work_option);
         SmtConfig {
             program: SmtProgram::Path(program),
-            arguments,
-            work: command.map(|command| (command, work)),
+            arguments: arguments.iter().copied().map(str::to_owned).collect(),
+            work: work_option.map(|option| (option, work)),
             // A solver that counts no work is bounded by time alone.
-            timeout: timeout.or(command.is_none().then_some(LONGEST)),
+            timeout: timeout.or(work_option.is_none().then_some(LONGEST)),
         }
     }
 
-    /// Returns the configuration of z3, at a path that `find` returns when the first query needs
+    /// Returns the configuration of the default solver, at a path that `find` returns when the first query needs
     /// it.
     pub fn z3_found_by(
         find: impl Fn() -> Result<PathBuf, String> + Send + Sync + 'static,
         work: u64,
         timeout: Option<Duration>,
     ) -> SmtConfig {
+        let name = SmtSolver::ALL[0].name;
         SmtConfig {
             program: SmtProgram::Lazy(FindProgram(Arc::new(find))),
-            ..SmtConfig::for_program(PathBuf::from("z3"), work, timeout)
+            ..SmtConfig::for_program(PathBuf::from(name), work, timeout)
         }
     }
 }

@@ -54,8 +54,8 @@ mod verdict;
 pub use chain::{Solver, cadical_alone};
 pub use clock::Clock;
 pub use config::{
-    Asker, AskerCost, FindProgram, Layer, SmtConfig, SmtProgram, SolverConfig, SolverError,
-    SolverStatistics,
+    Asker, AskerCost, FindProgram, Layer, SmtConfig, SmtProgram, SmtSolver, SolverConfig,
+    SolverError, SolverStatistics,
 };
 pub use constraints::Constraints;
 pub use interrupt::Interrupt;
