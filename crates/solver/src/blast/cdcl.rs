@@ -89,6 +89,8 @@ pub struct Cdcl {
 }
 
 impl Backend for Cdcl {
+    const MAX_FLOAT_PRODUCT: usize = 1 << 10;
+
     fn new() -> Cdcl {
         Cdcl {
             learned_limit: FIRST_LEARNED_LIMIT,

@@ -28,7 +28,7 @@ pub fn length(word: &[Lit]) -> usize {
 }
 
 /// Returns the number of bits that are not known to be 0.
-fn open_bits(word: &[Lit]) -> usize {
+pub fn open_bits(word: &[Lit]) -> usize {
     word.iter().filter(|&&lit| lit != FALSE).count()
 }
 
@@ -122,6 +122,17 @@ impl<B: Backend> Gates<B> {
         let half = self.xor(a[top], b[top]);
         sum.push(self.xor(half, carry));
         sum
+    }
+
+    /// Returns `a - b` modulo the width, and whether `a >= b`.
+    pub fn subtracted(&mut self, a: &[Lit], b: &[Lit]) -> (Word, Lit) {
+        self.add_with_carry(a, &not_word(b), TRUE)
+    }
+
+    /// Returns `a + b`, or `a - b` if a condition holds.
+    pub fn add_or_subtract(&mut self, a: &[Lit], b: &[Lit], subtracts: Lit) -> Word {
+        let b: Word = b.iter().map(|&bit| self.xor(bit, subtracts)).collect();
+        self.add_modulo(a, &b, subtracts)
     }
 
     /// Returns unsigned `a < b` if `or_equal` is [`FALSE`], `a <= b` if it is [`TRUE`].

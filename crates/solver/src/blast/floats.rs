@@ -1,113 +1,208 @@
-//! Circuits for float operations that are cheap and exact: comparisons, and conversions between
-//! integers and floats and to wider floats. The results of all other operations are unconstrained in
-//! the SAT instance.
+//! The parts of floats, rounding, and comparisons, as exact circuits. Conversions and arithmetic
+//! are in `float_conversions` and `float_arithmetic`.
 
-use super::circuits::{Word, length};
+use super::circuits::Word;
 use super::gates::{FALSE, Gates, TRUE};
 use super::sat::{Backend, Lit};
-use everett_expr::{FloatCompareOp, FloatFormat};
+use everett_expr::{FloatCompareOp, FloatFormat, float};
 
-/// Returns the number of stored bits of the significand, and of the exponent. `None` for the x87
-/// format, which has several encodings of a number.
-fn layout(format: FloatFormat) -> Option<(usize, usize)> {
-    match format {
-        FloatFormat::Half => Some((10, 5)),
-        FloatFormat::Single => Some((23, 8)),
-        FloatFormat::Double => Some((52, 11)),
-        FloatFormat::X87 => None,
+/// Numbers of bits of a format.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    /// Bits of the significand behind the point.
+    pub fraction: usize,
+    pub exponent: usize,
+    /// Whether the bit before the point is stored, too. Then some encodings are invalid.
+    pub has_integer_bit: bool,
+}
+
+impl Layout {
+    pub fn of(format: FloatFormat) -> Layout {
+        let (fraction, exponent) = match format {
+            FloatFormat::Half => (10, 5),
+            FloatFormat::Single => (23, 8),
+            FloatFormat::Double => (52, 11),
+            FloatFormat::X87 => (63, 15),
+        };
+        Layout {
+            fraction,
+            exponent,
+            has_integer_bit: format == FloatFormat::X87,
+        }
+    }
+
+    pub fn bias(self) -> usize {
+        (1 << (self.exponent - 1)) - 1
+    }
+
+    /// Returns the exponent of infinity.
+    fn largest(self) -> usize {
+        (1 << self.exponent) - 1
+    }
+
+    /// Returns exponent and significand of infinity, as they are stored.
+    pub fn infinity(self) -> Word {
+        let mut word = vec![FALSE; self.fraction];
+        word.resize(
+            word.len() + usize::from(self.has_integer_bit) + self.exponent,
+            TRUE,
+        );
+        word
     }
 }
 
+/// The parts of a float.
+pub struct Number {
+    pub sign: Lit,
+    /// The exponent; that of the smallest normal numbers for subnormal ones and zeros.
+    pub exponent: Word,
+    /// The significand with the bit before the point.
+    pub significand: Word,
+    /// Not a number, or an invalid encoding.
+    pub is_nan: Lit,
+    pub is_infinite: Lit,
+    pub is_zero: Lit,
+}
+
+/// What is known of a number before it is rounded.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Magnitude {
+    /// It is zero or a normal number.
+    Normal,
+    /// It is a multiple of the least subnormal number.
+    Exact,
+    /// It can be anything.
+    Any,
+}
+
 impl<B: Backend> Gates<B> {
-    /// Returns the result of a comparison of floats, or `None` if there is no circuit for the
-    /// format.
-    pub fn compare_floats(
-        &mut self,
-        op: FloatCompareOp,
-        format: FloatFormat,
-        a: &[Lit],
-        b: &[Lit],
-    ) -> Option<Lit> {
-        let (fraction, _) = layout(format)?;
-        let (nan_a, nan_b) = (self.is_nan(fraction, a), self.is_nan(fraction, b));
-        let unordered = self.or(nan_a, nan_b);
-        if op == FloatCompareOp::Uno {
-            return Some(unordered);
+    /// Divides a float into its parts.
+    pub fn unpacked(&mut self, format: FloatFormat, word: &[Lit]) -> Number {
+        let layout = Layout::of(format);
+        let stored = layout.fraction + usize::from(layout.has_integer_bit);
+        let (fraction, exponent) = (&word[..layout.fraction], &word[stored..word.len() - 1]);
+        let is_least = self.is_zero(exponent);
+        let is_largest = self.and_all(&mut exponent.to_vec());
+        let is_whole = self.is_zero(fraction);
+        let (special, no_fraction) = (is_largest, is_whole);
+        let mut number = Number {
+            sign: word[word.len() - 1],
+            exponent: exponent.to_vec(),
+            significand: fraction.to_vec(),
+            is_nan: self.and(special, -no_fraction),
+            is_infinite: self.and(special, no_fraction),
+            is_zero: self.and(is_least, no_fraction),
+        };
+        let mut integer = -is_least;
+        if layout.has_integer_bit {
+            integer = word[layout.fraction];
+            let is_invalid = self.and(-is_least, -integer);
+            number.is_nan = self.or(number.is_nan, is_invalid);
+            number.is_infinite = self.and(number.is_infinite, integer);
+            number.is_zero = self.and(number.is_zero, -integer);
         }
-        let (&sign_a, magnitude_a) = a.split_last()?;
-        let (&sign_b, magnitude_b) = b.split_last()?;
-        let (zero_a, zero_b) = (self.is_zero(magnitude_a), self.is_zero(magnitude_b));
-        let zeros = self.and(zero_a, zero_b);
-        let same_bits = self.equal(a, b);
-        let same = self.or(zeros, same_bits);
-        let holds = match op {
-            FloatCompareOp::Oeq => same,
-            _ => {
-                let below = self.less(magnitude_a, magnitude_b, FALSE);
-                let above = self.less(magnitude_b, magnitude_a, FALSE);
-                let negative = self.mux(sign_b, above, -zeros);
-                let positive = self.and(-sign_b, below);
-                let less = self.mux(sign_a, negative, positive);
-                match op {
-                    FloatCompareOp::Ole => self.or(less, same),
-                    _ => less,
-                }
+        number.exponent[0] = self.or(number.exponent[0], is_least);
+        number.significand.push(integer);
+        number
+    }
+
+    /// Rounds a number to nearest even, and returns it as it is stored, without its sign. The
+    /// exponent is that of the highest bit of the significand, as a signed number.
+    pub fn packed(
+        &mut self,
+        format: FloatFormat,
+        exponent: &[Lit],
+        significand: &[Lit],
+        magnitude: Magnitude,
+    ) -> Word {
+        let layout = Layout::of(format);
+        // Shifting to the right leaves at least a bit for rounding and one for the rest.
+        let size = layout.fraction + if magnitude == Magnitude::Any { 3 } else { 1 };
+        let mut word = vec![FALSE; size.saturating_sub(significand.len())];
+        word.extend_from_slice(significand);
+        let (word, exponent, is_over) = match magnitude {
+            Magnitude::Normal => {
+                let (word, shifted) = self.normalised(word, exponent.len());
+                let mut exponent = self.sub(exponent, &shifted);
+                exponent.truncate(layout.exponent);
+                (word, exponent, FALSE)
+            }
+            Magnitude::Exact | Magnitude::Any => {
+                self.in_range(layout, exponent, word, magnitude == Magnitude::Any)
             }
         };
-        Some(self.and(-unordered, holds))
-    }
-
-    fn is_nan(&mut self, fraction: usize, word: &[Lit]) -> Lit {
-        let exponent = &word[fraction..word.len() - 1];
-        let largest = self.and_all(&mut exponent.to_vec());
-        let infinite = self.is_zero(&word[..fraction]);
-        self.and(largest, -infinite)
-    }
-
-    /// Converts an integer to a float, rounded to nearest even; `None` if the format is too short for
-    /// the largest integers, or has no circuit.
-    pub fn float_from_integer(
-        &mut self,
-        signed: bool,
-        format: FloatFormat,
-        word: &[Lit],
-    ) -> Option<Word> {
-        let (fraction, exponent_bits) = layout(format)?;
-        let sign = match word.last() {
-            Some(&sign) if signed => sign,
-            _ => FALSE,
-        };
-        // The magnitude of the least number needs one more bit.
-        let mut significand = self.negate_if(sign, word);
-        let size = length(&significand).max(fraction + 1);
-        let bias = (1usize << (exponent_bits - 1)) - 1;
-        if size > bias {
-            return None;
+        let top = word[word.len() - 1];
+        // A number whose highest bit is not set is subnormal, or zero.
+        let exponent: Word = exponent.iter().map(|&bit| self.and(bit, top)).collect();
+        let rounded = self.rounded(&word, layout.fraction, &exponent);
+        let (fraction, exponent) = rounded.split_at(layout.fraction);
+        let mut stored = fraction.to_vec();
+        if layout.has_integer_bit {
+            stored.push(-self.is_zero(exponent));
         }
-        significand.resize(size, FALSE);
-        let not_zero = -self.is_zero(&significand);
-        let (significand, shifted) = self.normalised(significand, exponent_bits);
-        let exponent = self.sub(&number(bias + size - 1, exponent_bits), &shifted);
-        let float = self.rounded(&significand, fraction, &exponent);
-        let mut float: Word = float.iter().map(|&bit| self.and(bit, not_zero)).collect();
-        float.push(sign);
-        Some(float)
+        stored.extend_from_slice(exponent);
+        self.mux_word(is_over, &layout.infinity(), &stored)
+    }
+
+    /// Shifts a significand to the left until its highest bit is set or the exponent is the least
+    /// one, or to the right until the exponent is at least that one. Returns it with the exponent
+    /// and whether that is too large.
+    fn in_range(
+        &mut self,
+        layout: Layout,
+        exponent: &[Lit],
+        mut word: Word,
+        can_be_below: bool,
+    ) -> (Word, Word, Lit) {
+        let above = self.sub(exponent, &number(1, exponent.len()));
+        let (&is_below, above) = above.split_last().expect("an exponent has a sign");
+        let mut room: Word = above.iter().map(|&bit| self.and(bit, -is_below)).collect();
+        let top = word.len() - 1;
+        for stage in (0..usize::BITS - top.leading_zeros()).rev() {
+            let (distance, stage) = (1 << stage, stage as usize);
+            let is_low = self.is_zero(&word[top + 1 - distance..]);
+            let is_near = self.is_zero(&room[stage.min(room.len())..]);
+            let shifts = self.and(is_low, -is_near);
+            word = self.shifted_if(shifts, &word, distance);
+            if stage < room.len() {
+                // All bits set is -1.
+                let rest = self.add(&room[stage..], &vec![shifts; room.len() - stage]);
+                room.truncate(stage);
+                room.extend(rest);
+            }
+        }
+        if can_be_below {
+            let distance: Word = above.iter().map(|&bit| self.and(bit, is_below)).collect();
+            let mut distance = [distance, vec![is_below]].concat();
+            distance = self.negate_if(TRUE, &distance);
+            word = self.shifted_right(&word, &distance);
+        }
+        let most = number(layout.largest() - 1, room.len());
+        let is_less = self.less(&room, &most, FALSE);
+        let is_over = self.and(word[top], -is_less);
+        let mut exponent = self.add(&room, &number(1, room.len()));
+        exponent.resize(layout.exponent.max(exponent.len()), FALSE);
+        exponent.truncate(layout.exponent);
+        (word, exponent, is_over)
+    }
+
+    /// Shifts a word to the left by a distance if a condition holds.
+    fn shifted_if(&mut self, condition: Lit, word: &[Lit], distance: usize) -> Word {
+        let shifted = |at: usize| at.checked_sub(distance).map_or(FALSE, |at| word[at]);
+        (0..word.len())
+            .map(|at| self.mux(condition, shifted(at), word[at]))
+            .collect()
     }
 
     /// Shifts a word to the left until its highest bit is set. Returns it with the distance, as a
     /// word of this many bits. A zero is shifted as far as possible.
-    fn normalised(&mut self, mut word: Word, distance_bits: usize) -> (Word, Word) {
+    pub fn normalised(&mut self, mut word: Word, distance_bits: usize) -> (Word, Word) {
         let top = word.len() - 1;
         let mut shifted: Word = Vec::new();
         for stage in (0..usize::BITS - top.leading_zeros()).rev() {
             let distance = 1 << stage;
             let is_low = self.is_zero(&word[top + 1 - distance..]);
-            word = (0..=top)
-                .map(|at| {
-                    let from = at.checked_sub(distance).map_or(FALSE, |at| word[at]);
-                    self.mux(is_low, from, word[at])
-                })
-                .collect();
+            word = self.shifted_if(is_low, &word, distance);
             shifted.push(is_low);
         }
         shifted.reverse();
@@ -115,7 +210,35 @@ impl<B: Backend> Gates<B> {
         (word, shifted)
     }
 
-    /// Returns fraction and exponent of a number, whose highest bit is set, rounded to nearest even.
+    /// Shifts a word to the right. The lowest bit of the result is also set if a bit is lost.
+    pub fn shifted_right(&mut self, word: &[Lit], distance: &[Lit]) -> Word {
+        let stages = (usize::BITS - word.len().leading_zeros()) as usize;
+        let (near, far) = distance.split_at(stages.min(distance.len()));
+        let mut word = word.to_vec();
+        let mut lost = FALSE;
+        for (stage, &bit) in near.iter().enumerate() {
+            let distance = (1 << stage).min(word.len());
+            let is_clean = self.is_zero(&word[..distance]);
+            let loses = self.and(bit, -is_clean);
+            lost = self.or(lost, loses);
+            word = (0..word.len())
+                .map(|at| {
+                    let from = word.get(at + distance).copied().unwrap_or(FALSE);
+                    self.mux(bit, from, word[at])
+                })
+                .collect();
+        }
+        let is_near = self.is_zero(far);
+        let is_clean = self.is_zero(&word);
+        let loses = self.and(-is_near, -is_clean);
+        lost = self.or(lost, loses);
+        let mut word: Word = word.iter().map(|&bit| self.and(bit, is_near)).collect();
+        word[0] = self.or(word[0], lost);
+        word
+    }
+
+    /// Returns fraction and exponent of a number, whose highest bit is in the exponent, rounded to
+    /// nearest even.
     fn rounded(&mut self, significand: &[Lit], fraction: usize, exponent: &[Lit]) -> Word {
         let below = significand.len() - 1 - fraction;
         let kept = &significand[below..significand.len() - 1];
@@ -133,167 +256,145 @@ impl<B: Backend> Gates<B> {
         self.add(&float, &one)
     }
 
-    /// Truncates a float towards zero to an integer. NaNs and values out of range give the integer
-    /// in which only the sign bit is set.
-    pub fn float_to_integer(
+    /// Returns the result of a comparison of floats.
+    pub fn compare_floats(
         &mut self,
-        signed: bool,
+        op: FloatCompareOp,
         format: FloatFormat,
-        float: &[Lit],
-        width: usize,
-    ) -> Option<Word> {
-        let (fraction, exponent_bits) = layout(format)?;
-        let (&sign, magnitude) = float.split_last()?;
-        let exponent = &magnitude[fraction..];
-        let bias = (1usize << (exponent_bits - 1)) - 1;
-        let is_fraction = self.less(exponent, &number(bias, exponent_bits), FALSE);
-        let mut is_out = self.and_all(&mut exponent.to_vec());
-        if bias + width < 1 << exponent_bits {
-            let end = number(bias + width, exponent_bits);
-            let is_large = -self.less(exponent, &end, FALSE);
-            is_out = self.or(is_out, is_large);
+        a: &[Lit],
+        b: &[Lit],
+    ) -> Lit {
+        let (a, b) = (self.unpacked(format, a), self.unpacked(format, b));
+        let unordered = self.or(a.is_nan, b.is_nan);
+        if op == FloatCompareOp::Uno {
+            return unordered;
         }
-        let distance = self.sub(exponent, &number(bias, exponent_bits));
-        let mut shifted = magnitude[..fraction].to_vec();
-        shifted.push(TRUE);
-        shifted.resize(fraction + width, FALSE);
-        let integer = self.shift_left(&shifted, &distance)[fraction..].to_vec();
-        let excess = match signed {
-            true => integer.last().copied().unwrap_or(FALSE),
-            false => sign,
+        let zeros = self.and(a.is_zero, b.is_zero);
+        let magnitude =
+            |number: &Number| [number.significand.as_slice(), &number.exponent].concat();
+        let (magnitude_a, magnitude_b) = (magnitude(&a), magnitude(&b));
+        let same_magnitude = self.equal(&magnitude_a, &magnitude_b);
+        let other_sign = self.xor(a.sign, b.sign);
+        let same_bits = self.and(same_magnitude, -other_sign);
+        let same = self.or(zeros, same_bits);
+        let holds = match op {
+            FloatCompareOp::Oeq => same,
+            _ => {
+                let below = self.less(&magnitude_a, &magnitude_b, FALSE);
+                let above = self.less(&magnitude_b, &magnitude_a, FALSE);
+                let negative = self.mux(b.sign, above, -zeros);
+                let positive = self.and(-b.sign, below);
+                let less = self.mux(a.sign, negative, positive);
+                match op {
+                    FloatCompareOp::Ole => self.or(less, same),
+                    _ => less,
+                }
+            }
         };
-        is_out = self.or(is_out, excess);
-        let value = match signed {
-            true => self.negate_if(sign, &integer),
-            false => integer,
-        };
-        let mut indefinite = vec![FALSE; width];
-        indefinite[width - 1] = TRUE;
-        let value = self.mux_word(is_out, &indefinite, &value);
-        Some(self.mux_word(is_fraction, &vec![FALSE; width], &value))
+        self.and(-unordered, holds)
     }
 
-    /// Converts a float to a wider format, which is exact.
-    pub fn widened_float(
-        &mut self,
-        from: FloatFormat,
-        to: FloatFormat,
-        float: &[Lit],
-    ) -> Option<Word> {
-        let ((fraction, exponent_bits), (to_fraction, to_exponent_bits)) =
-            (layout(from)?, layout(to)?);
-        if to_fraction <= fraction {
-            return None;
+    /// Returns the NaN that an operation returns for a NaN operand.
+    pub fn quiet_nan(&mut self, format: FloatFormat, word: &[Lit]) -> Word {
+        let layout = Layout::of(format);
+        let mut quiet = word.to_vec();
+        quiet[layout.fraction - 1] = TRUE;
+        if !layout.has_integer_bit {
+            return quiet;
         }
-        let (&sign, magnitude) = float.split_last()?;
-        let exponent = &magnitude[fraction..];
-        let is_subnormal = self.is_zero(exponent);
-        let is_zero = self.is_zero(magnitude);
-        let is_special = self.and_all(&mut exponent.to_vec());
-        let is_nan = self.is_nan(fraction, float);
-        let mut significand = magnitude[..fraction].to_vec();
-        significand.push(-is_subnormal);
-        let (significand, shifted) = self.normalised(significand, to_exponent_bits);
-        // Subnormal numbers have the exponent of the smallest normal ones.
-        let mut scale = exponent.to_vec();
-        scale[0] = self.or(scale[0], is_subnormal);
-        scale.resize(to_exponent_bits, FALSE);
-        let bias = |bits: usize| (1usize << (bits - 1)) - 1;
-        let more = number(
-            bias(to_exponent_bits) - bias(exponent_bits),
-            to_exponent_bits,
-        );
-        let scale = self.add(&scale, &more);
-        let scale = self.sub(&scale, &shifted);
-        let scale = self.mux_word(is_special, &vec![TRUE; to_exponent_bits], &scale);
-        let mut wide = vec![FALSE; to_fraction - fraction];
-        wide.extend_from_slice(&significand[..fraction]);
-        // NaNs become quiet.
-        let top = to_fraction - 1;
-        wide[top] = self.or(wide[top], is_nan);
-        wide.extend(scale);
-        let mut wide: Word = wide.iter().map(|&bit| self.and(bit, -is_zero)).collect();
-        wide.push(sign);
-        Some(wide)
+        // An invalid encoding becomes the default NaN.
+        let is_valid = self.and_all(&mut word[layout.fraction..word.len() - 1].to_vec());
+        self.mux_word(is_valid, &quiet, &default_nan(format))
     }
 }
 
+/// Returns the NaN that an invalid operation returns.
+pub fn default_nan(format: FloatFormat) -> Word {
+    let bits = float::default_nan(format);
+    let bit = |at| if bits >> at & 1 == 1 { TRUE } else { FALSE };
+    (0..format.width()).map(bit).collect()
+}
+
 /// Returns a constant.
-fn number(value: usize, bits: usize) -> Word {
-    let bit = |at| if value >> at & 1 == 1 { TRUE } else { FALSE };
+pub fn number(value: usize, bits: usize) -> Word {
+    let bit = |at| match value.checked_shr(at as u32).unwrap_or(0) & 1 {
+        1 => TRUE,
+        _ => FALSE,
+    };
     (0..bits).map(bit).collect()
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::super::sat::Sat;
     use super::*;
-    use everett_expr::float;
 
-    fn constant(value: u64, bits: usize) -> Word {
+    pub fn constant(value: u128, bits: usize) -> Word {
         let bit = |at: usize| if value >> at & 1 == 1 { TRUE } else { FALSE };
         (0..bits).map(bit).collect()
     }
 
     /// Returns the value of a circuit whose inputs are constants, so that it folds to one.
-    fn value(word: &[Lit]) -> u64 {
+    pub fn value(word: &[Lit]) -> u128 {
         let bit = |(at, &lit): (usize, &Lit)| {
             assert!(lit == TRUE || lit == FALSE, "a bit is not folded");
-            u64::from(lit == TRUE) << at
+            u128::from(lit == TRUE) << at
         };
         word.iter().enumerate().map(bit).sum()
     }
 
-    #[test]
-    fn all_short_floats_are_converted() {
-        let mut gates = Gates::<Sat>::new();
-        for bits in 0..=u16::MAX {
-            let word = constant(bits.into(), 16);
-            for to in [FloatFormat::Single, FloatFormat::Double] {
-                let wide = gates.widened_float(FloatFormat::Half, to, &word);
-                let expected = float::convert(FloatFormat::Half, to, bits.into());
-                let wide = wide.expect("the format is wider");
-                assert_eq!(u128::from(value(&wide)), expected, "{bits:x}");
-            }
-            for (signed, width) in [(true, 7), (false, 8), (true, 32), (false, 64)] {
-                let integer =
-                    gates.float_to_integer(signed, FloatFormat::Half, &word, width as usize);
-                let expected = float::to_int(signed, FloatFormat::Half, bits.into(), width)[0];
-                let integer = integer.expect("the format has a circuit");
-                assert_eq!(value(&integer), expected, "{bits:x} {signed} {width}");
-            }
-        }
+    /// Returns floats of a format: random ones, and many with an exponent near that of one, at an
+    /// end of the range, or with few bits set.
+    pub fn interesting(format: FloatFormat, count: usize) -> impl Iterator<Item = u128> {
+        let layout = Layout::of(format);
+        let stored = layout.fraction + usize::from(layout.has_integer_bit);
+        let mut state = 1u128;
+        let mut next = move || {
+            state = state.wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645);
+            state = state.wrapping_add(0x5851_f42d_4c95_7f2d_1405_7b7e_f767_814f);
+            state ^ state >> 64
+        };
+        (0..count).map(move |round| {
+            let mask = (1u128 << stored) - 1;
+            let fraction = match round % 5 {
+                0 => next() & mask,
+                1 => 1 << (next() % stored as u128),
+                2 => mask << (next() % (stored as u128 + 1)) & mask,
+                3 => mask >> (next() % (stored as u128 + 1)),
+                _ => next() & next() & mask,
+            };
+            let (bias, largest) = (layout.bias() as u128, layout.largest() as u128);
+            let size = layout.fraction as u128;
+            let exponent = match round / 5 % 5 {
+                0 => next() % (largest + 1),
+                1 => bias + next() % 8 - 4,
+                2 => next() % 3,
+                3 => largest - next() % 3,
+                _ => (bias + next() % (2 * size)).saturating_sub(size) % (largest + 1),
+            };
+            // Most random numbers of the long format would be invalid without the bit.
+            let is_odd = next().is_multiple_of(8) || exponent == 0;
+            let integer = u128::from(layout.has_integer_bit && !is_odd) << layout.fraction;
+            let sign = (next() & 1) << (format.width() - 1);
+            sign | exponent << stored | fraction | integer
+        })
     }
 
     #[test]
-    fn integers_are_rounded() {
+    fn floats_are_compared() {
         let mut gates = Gates::<Sat>::new();
-        let mut x = 1u64;
-        for round in 0..20_000u32 {
-            x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(12345);
-            let low = round % 7;
-            // Ties and carries are rare among random numbers.
-            let bits = [
-                x,
-                x >> (round % 64),
-                !0 << low,
-                (x | 1) << (63 - round % 40),
-            ];
-            let bits = bits[round as usize % 4];
-            for (format, signed) in [
-                (FloatFormat::Single, true),
-                (FloatFormat::Single, false),
-                (FloatFormat::Double, true),
-                (FloatFormat::Double, false),
-            ] {
-                let word = constant(bits, 64);
-                let float = gates.float_from_integer(signed, format, &word);
-                let float = float.expect("the format is long enough");
-                let expected = float::from_int(signed, format, 64, &[bits]);
-                assert_eq!(u128::from(value(&float)), expected, "{bits:x} {signed}");
-                let back = gates.float_to_integer(signed, format, &float, 64);
-                let back = value(&back.expect("the format has a circuit"));
-                assert_eq!(back, float::to_int(signed, format, expected, 64)[0]);
+        for format in FloatFormat::ALL {
+            let all: Vec<u128> = interesting(format, 4000).collect();
+            let others = all.iter().skip(1).chain([&0]);
+            for (at, (&a, &other)) in all.iter().zip(others).enumerate() {
+                let sign = 1 << (format.width() - 1);
+                let b = [other, a, a ^ sign, a.wrapping_add(1) & (sign - 1)][at % 4];
+                let word = |bits| constant(bits, format.width() as usize);
+                for op in FloatCompareOp::ALL {
+                    let holds = gates.compare_floats(op, format, &word(a), &word(b));
+                    let expected = float::compare(op, format, a, b);
+                    assert_eq!(holds == TRUE, expected, "{format:?} {op:?} {a:x} {b:x}");
+                }
             }
         }
     }

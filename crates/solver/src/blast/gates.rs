@@ -21,6 +21,8 @@ enum Gate {
 pub struct Gates<B> {
     pub sat: B,
     shared: FxHashMap<Gate, Lit>,
+    /// Conjunctions of more than two inputs.
+    conjunctions: FxHashMap<Box<[Lit]>, Lit>,
     last_variable: Lit,
     clauses: usize,
 }
@@ -32,6 +34,7 @@ impl<B: Backend> Gates<B> {
         Gates {
             sat,
             shared: FxHashMap::default(),
+            conjunctions: FxHashMap::default(),
             last_variable: TRUE,
             clauses: 1,
         }
@@ -204,7 +207,11 @@ impl<B: Backend> Gates<B> {
             [one] => *one,
             [one, other] => self.and(*one, *other),
             _ => {
+                if let Some(&out) = self.conjunctions.get(inputs.as_slice()) {
+                    return out;
+                }
                 let out = self.fresh();
+                self.conjunctions.insert(inputs.as_slice().into(), out);
                 for &input in inputs.iter() {
                     self.clause(&[-out, input]);
                 }

@@ -1,10 +1,13 @@
 //! The first tier: bit-blasting of terms to an incremental SAT instance.
 //!
 //! Constraints and conditions are never asserted, only assumed, so one instance serves all states
-//! of a worker and every term is translated once. Most float operations are unconstrained here.
+//! of a worker and every term is translated once. Remainders of floats, and products, quotients and
+//! roots that are too large for the solver, are unconstrained here.
 
 mod cdcl;
 mod circuits;
+mod float_arithmetic;
+mod float_conversions;
 mod floats;
 mod gates;
 mod heap;
@@ -14,7 +17,7 @@ use crate::congruence::Congruence;
 use crate::interrupt::Interrupt;
 pub use cdcl::Cdcl;
 use circuits::{Word, not_word};
-use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
+use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, FloatUnaryOp, Node, Variable};
 use gates::{FALSE, Gates, TRUE};
 use rustc_hash::{FxHashMap, FxHashSet};
 use sat::Lit;
@@ -273,22 +276,34 @@ impl<B: Backend> Blaster<B> {
     /// Returns the circuit of a float operation, if there is one.
     fn exact_float(&mut self, node: Node, width: usize) -> Option<Word> {
         match node {
+            Node::FloatBinary { op, format, a, b } => {
+                let (x, y) = (self.word(a), self.word(b));
+                self.gates.float_binary(op, format, &x, &y)
+            }
+            Node::FloatUnary { op, format, e } => {
+                let word = self.word(e);
+                match op {
+                    FloatUnaryOp::Sqrt => self.gates.float_root(format, &word),
+                    FloatUnaryOp::RoundToIntegral(mode) => {
+                        Some(self.gates.integral_float(mode, format, &word))
+                    }
+                }
+            }
             Node::FloatCompare { op, format, a, b } => {
                 let (x, y) = (self.word(a), self.word(b));
-                let holds = self.gates.compare_floats(op, format, &x, &y)?;
-                Some(vec![holds])
+                Some(vec![self.gates.compare_floats(op, format, &x, &y)])
             }
             Node::FloatFromInt { signed, format, e } => {
                 let word = self.word(e);
-                self.gates.float_from_integer(signed, format, &word)
+                Some(self.gates.float_from_integer(signed, format, &word))
             }
             Node::FloatToInt { signed, format, e } => {
                 let word = self.word(e);
-                self.gates.float_to_integer(signed, format, &word, width)
+                Some(self.gates.float_to_integer(signed, format, &word, width))
             }
             Node::FloatConvert { from, to, e } => {
                 let word = self.word(e);
-                self.gates.widened_float(from, to, &word)
+                Some(self.gates.converted_float(from, to, &word))
             }
             _ => None,
         }

@@ -43,6 +43,10 @@ pub enum SatAnswer {
 
 /// An incremental SAT solver.
 pub trait Backend {
+    /// Maximum number of pairs of bits of a product of floats that is translated. Larger ones are
+    /// unconstrained.
+    const MAX_FLOAT_PRODUCT: usize;
+
     fn new() -> Self;
 
     fn add_clause(&mut self, clause: &[Lit]);
@@ -135,6 +139,8 @@ const OPTIONS: &[(&CStr, c_int)] = &[
 ];
 
 impl Backend for Sat {
+    const MAX_FLOAT_PRODUCT: usize = 1 << 14;
+
     fn new() -> Sat {
         // SAFETY: `ccadical_init` has no preconditions.
         let instance = unsafe { ccadical_init() };

@@ -4,7 +4,7 @@ use super::{Terms, steps};
 use crate::blast::{Blaster, Sat, SatAnswer};
 use crate::smt::{SmtAnswer, SmtProcess, script};
 use crate::{Constraints, Model, SmtConfig, SmtProgram, Solver, SolverConfig, Verdict};
-use everett_expr::{Arena, EvalScratch, FloatCompareOp, FloatFormat, FloatOp};
+use everett_expr::{Arena, EvalScratch, ExprId, FloatCompareOp, FloatFormat, FloatOp};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::path::PathBuf;
@@ -114,27 +114,71 @@ fn z3_agrees_with_the_first_tier() {
     checked.expect("z3 and the first tier agree");
 }
 
-/// Builds `x + 1.0 == 3.5` for a float of symbolic bytes that are mixed, so that it is not
-/// monotonic in them.
-#[test]
-fn floats_are_solved_by_the_second_tier() {
-    let mut terms = Terms::new(4);
+/// Returns a float of symbolic bytes that are mixed, so that no term over it is monotonic in them.
+fn mixed(terms: &mut Terms) -> ExprId {
     let bytes = terms.all.clone();
     let arena = &mut terms.arena;
     let (word, mix) = (arena.concat_bytes(&bytes), arena.constant(32, 0x2545_f491));
-    let x = arena.mul(word, mix);
+    arena.mul(word, mix)
+}
+
+fn equals(arena: &mut Arena, e: ExprId, value: f32) -> ExprId {
+    let value = arena.constant(32, u64::from(value.to_bits()));
+    arena.float_compare(FloatCompareOp::Oeq, FloatFormat::Single, e, value)
+}
+
+/// `x + 1.0 == 3.5`, `x * x == 6.25` and `x / 4.0 == 0.625`.
+#[test]
+fn sums_products_and_quotients_of_floats_need_no_second_tier() {
+    for (op, other, target) in [
+        (FloatOp::Add, Some(1f32), 3.5),
+        (FloatOp::Mul, None, 6.25),
+        (FloatOp::Div, Some(4.0), 0.625),
+    ] {
+        let mut terms = Terms::new(4);
+        let x = mixed(&mut terms);
+        let arena = &mut terms.arena;
+        let other = other.map(|value| arena.constant(32, u64::from(value.to_bits())));
+        let format = FloatFormat::Single;
+        let result = arena.float_binary(op, format, x, other.unwrap_or(x));
+        let condition = equals(arena, result, target);
+        let mut solver = Solver::new(SolverConfig::default()).expect("no directory to make");
+        let verdict = solver.check(arena, &Constraints::new(), &Model::new(), condition);
+        let Verdict::Sat(model) = verdict else {
+            panic!("{verdict:?}")
+        };
+        let value = arena.eval(x, &model, &mut EvalScratch::new());
+        assert_eq!(f32::from_bits(value as u32).abs(), 2.5);
+        let impossible = equals(arena, x, 2.0);
+        let mut constraints = Constraints::new();
+        constraints.add(arena, condition);
+        let verdict = solver.check(arena, &constraints, &model, impossible);
+        assert_eq!(verdict, Verdict::Unsat);
+    }
+}
+
+/// `x + 1.0 == 3.5`, where the SAT solvers may not search.
+#[test]
+fn what_the_first_tier_leaves_is_solved_by_the_second() {
+    let mut terms = Terms::new(4);
+    let x = mixed(&mut terms);
+    let arena = &mut terms.arena;
     let one = arena.constant(32, u64::from(1f32.to_bits()));
     let sum = arena.float_binary(FloatOp::Add, FloatFormat::Single, x, one);
-    let target = arena.constant(32, u64::from(3.5f32.to_bits()));
-    let condition = arena.float_compare(FloatCompareOp::Oeq, FloatFormat::Single, sum, target);
-    let without = Solver::new(SolverConfig::default())
+    let condition = equals(arena, sum, 3.5);
+    let limited = SolverConfig {
+        light_conflict_budget: 1,
+        conflict_budget: 0,
+        ..SolverConfig::default()
+    };
+    let without = Solver::new(limited.clone())
         .expect("no directory to make")
         .check(arena, &Constraints::new(), &Model::new(), condition);
     assert!(matches!(without, Verdict::Unknown(_)));
     let Some(config) = z3() else { return };
     let config = SolverConfig {
         smt: Some(config),
-        ..SolverConfig::default()
+        ..limited
     };
     let mut solver = Solver::new(config).expect("no directory to make");
     let verdict = solver.check(arena, &Constraints::new(), &Model::new(), condition);

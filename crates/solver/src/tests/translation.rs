@@ -58,29 +58,6 @@ proptest! {
         agrees::<Cdcl>(&steps, &values)?;
     }
 
-    /// Floats are either exact or reported as unconstrained.
-    #[test]
-    fn exact_floats_agree_with_evaluation(steps in steps(1..8, 64), values in any::<[u8; 4]>()) {
-        let mut terms = Terms::new(4);
-        let model = terms.model(&values);
-        let mut scratch = EvalScratch::new();
-        for (at, step) in steps.iter().enumerate() {
-            let e = if at % 2 == 0 { terms.build_float(step) } else { terms.build(step) };
-            let limbs = terms.arena.eval_limbs(e, &model, &mut scratch);
-            let width = terms.arena.width(e);
-            let value = terms.arena.constant_limbs(width, &limbs);
-            let same = terms.arena.eq(e, value);
-            let other = terms.arena.not(same);
-            let fixed = terms.fixed(&model);
-            for (last, expected) in [(same, SatAnswer::Sat), (other, SatAnswer::Unsat)] {
-                let mut blaster = Blaster::<Cdcl>::new();
-                let asked = [fixed.as_slice(), &[last]].concat();
-                let answer = ask(&mut blaster, &terms, &asked);
-                prop_assert!(answer == expected || blaster.saw_floats());
-            }
-        }
-    }
-
     /// A model satisfies the terms by evaluation; for `Unsat`, no byte value does.
     #[test]
     fn answers_agree_with_all_values(steps in steps(1..10, 16)) {
@@ -99,6 +76,36 @@ proptest! {
         if answer == SatAnswer::Sat {
             let byte = small.value(Variable { array: terms.array, index: 0 }).unwrap_or(0);
             prop_assert!(terms.arena.eval_bool(condition, &|_, _| byte, &mut scratch));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Floats are either exact or reported as unconstrained.
+    #[test]
+    fn exact_floats_agree_with_evaluation(steps in steps(1..8, 64), values in any::<[u8; 4]>()) {
+        let mut terms = Terms::new(4);
+        let model = terms.model(&values);
+        let mut scratch = EvalScratch::new();
+        for (at, step) in steps.iter().enumerate() {
+            let e = if at % 2 == 0 { terms.build_float(step) } else { terms.build(step) };
+            let limbs = terms.arena.eval_limbs(e, &model, &mut scratch);
+            let width = terms.arena.width(e);
+            let value = terms.arena.constant_limbs(width, &limbs);
+            let same = terms.arena.eq(e, value);
+            let other = terms.arena.not(same);
+            let fixed = terms.fixed(&model);
+            for (last, expected) in [(same, SatAnswer::Sat), (other, SatAnswer::Unsat)] {
+                let asked = [fixed.as_slice(), &[last]].concat();
+                let mut small = Blaster::<Cdcl>::new();
+                let answer = ask(&mut small, &terms, &asked);
+                prop_assert!(answer == expected || small.saw_floats());
+                let mut large = Blaster::<Sat>::new();
+                let answer = ask(&mut large, &terms, &asked);
+                prop_assert!(answer == expected || large.saw_floats());
+            }
         }
     }
 }
