@@ -13,9 +13,9 @@ use crate::options::{Takes, option};
 
 /// What an option of KLEE means.
 enum Meaning {
-    /// A switch: these options.
+    /// A switch: these options of a run, without hyphens.
     Switch(&'static [&'static str]),
-    /// An option with a value: that option, and what its value is here.
+    /// An option with a value: the options, of which the last has a value, and what that is here.
     Value(&'static str, fn(&str) -> Result<String, String>),
     /// The same as what every run does.
     Always,
@@ -53,31 +53,31 @@ const OPTIONS: &[(&str, Meaning)] = &[
         "link-llvm-lib",
         Build(|build, library| build.libraries.push(library.into())),
     ),
-    ("emit-all-errors", Switch(&["--all-findings"])),
-    ("exit-on-error", Switch(&["--stop-at=all"])),
-    ("exit-on-error-type", Value("--stop-at", kinds)),
+    ("emit-all-errors", Switch(&["all-findings"])),
+    ("exit-on-error", Switch(&["stop-at=all"])),
+    ("exit-on-error-type", Value("stop-at", kinds)),
     ("libc", Value("", nothing)),
-    ("max-instructions", Value("--max-total-instructions", same)),
-    ("max-memory", Value("--max-memory", megabytes)),
-    ("max-solver-time", Value("--solver-time", time)),
-    ("max-tests", Value("--max-paths", same)),
-    ("max-time", Value("--max-time", time)),
+    ("max-instructions", Value("max-total-instructions", same)),
+    ("max-memory", Value("max-memory", megabytes)),
+    ("max-solver-time", Value("solver-time", time)),
+    ("max-tests", Value("max-paths", same)),
+    ("max-time", Value("max-time", time)),
     (
         "only-output-states-covering-new",
-        Switch(&["--only-new-tests"]),
+        Switch(&["only-new-tests"]),
     ),
-    ("only-replay-seeds", Switch(&["--only-seeds"])),
-    ("only-seed", Switch(&["--only-seeds"])),
-    ("output-dir", Value("--out", same)),
-    ("rng-initial-seed", Value("--seed", same)),
-    ("posix-runtime", Switch(&["--sym-file-modes"])),
-    ("replay-ktest-dir", Value("--only-seeds --seeds", same)),
-    ("replay-ktest-file", Value("--only-seeds --seeds", same)),
-    ("run-in-dir", Value("--files", same)),
-    ("search", Value("--search", searchers)),
-    ("seed-dir", Value("--seeds", same)),
-    ("seed-file", Value("--seeds", same)),
-    ("write-no-tests", Switch(&["--no-tests"])),
+    ("only-replay-seeds", Switch(&["only-seeds"])),
+    ("only-seed", Switch(&["only-seeds"])),
+    ("output-dir", Value("out", same)),
+    ("rng-initial-seed", Value("seed", same)),
+    ("posix-runtime", Switch(&["sym-file-modes"])),
+    ("replay-ktest-dir", Value("only-seeds seeds", same)),
+    ("replay-ktest-file", Value("only-seeds seeds", same)),
+    ("run-in-dir", Value("files", same)),
+    ("search", Value("search", searchers)),
+    ("seed-dir", Value("seeds", same)),
+    ("seed-file", Value("seeds", same)),
+    ("write-no-tests", Switch(&["no-tests"])),
     (
         "replay-path",
         Refused("files of paths are not written; replay the path's test (--replay-ktest-file)"),
@@ -443,14 +443,16 @@ impl Line<'_> {
             }
             Refused(why) => return Err(format!("--{name}: {why}")),
             Switch(options) if value != Some("false") => {
-                self.words.extend(options.iter().map(OsString::from));
+                let flags = options.iter().map(|option| format!("--{option}").into());
+                self.words.extend(flags);
             }
             Switch(_) => {}
             Value(options, of) => {
                 let value = self.value_of(name, value)?;
                 let value = of(&value).map_err(|error| format!("--{name}: {error}"))?;
-                self.words
-                    .extend(options.split_whitespace().map(OsString::from));
+                let names = options.split_whitespace();
+                let flags = names.map(|option| format!("--{option}").into());
+                self.words.extend(flags);
                 if !options.is_empty() {
                     self.words.push(value.into());
                 }
@@ -470,6 +472,7 @@ impl Line<'_> {
 mod tests {
     use super::*;
 
+    /// Options have one hyphen here, and two in the command.
     fn translated(line: &str) -> Option<Result<(String, Vec<String>), String>> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let done = klee_command(&words)?;
@@ -479,18 +482,18 @@ mod tests {
                 .iter()
                 .map(|word| word.to_string_lossy())
                 .collect();
-            (words.join(" "), done.notices)
+            (words.join(" ").replace(" --", " -"), done.notices)
         }))
     }
 
     #[test]
     fn options_of_klee_are_translated_before_the_program() {
-        let line = "everett run --klee-messages -output-dir=o --max-time 10 -max-memory=500 \
-                    --search=nurs:covnew --exit-on-error -write-no-tests=false --libc=uclibc \
-                    --max-depth=3 --workers 2 ./prog --max-time 3 -libc=x";
-        let expected = "everett run --klee-messages --out o --max-time 10s --max-memory 500M \
-                        --search coverage --stop-at=all --max-depth=3 --workers 2 ./prog \
-                        --max-time 3 -libc=x";
+        let line = "everett run -klee-messages -output-dir=o -max-time 10 -max-memory=500 \
+                    -search=nurs:covnew -exit-on-error -write-no-tests=false -libc=uclibc \
+                    -max-depth=3 -workers 2 ./prog -max-time 3 -libc=x";
+        let expected = "everett run -klee-messages -out o -max-time 10s -max-memory 500M \
+                        -search coverage -stop-at=all -max-depth=3 -workers 2 ./prog \
+                        -max-time 3 -libc=x";
         assert_eq!(
             translated(line),
             Some(Ok((expected.to_owned(), Vec::new())))
@@ -499,11 +502,11 @@ mod tests {
 
     #[test]
     fn what_is_ignored_is_said() {
-        let line = "everett run --klee-messages --optimize --switch-type simple ./prog";
+        let line = "everett run -klee-messages -optimize -switch-type simple ./prog";
         let (words, notices) = translated(line)
             .expect("it is KLEE's")
             .expect("it is known");
-        assert_eq!(words, "everett run --klee-messages ./prog");
+        assert_eq!(words, "everett run -klee-messages ./prog");
         assert_eq!(notices.len(), 1);
         assert!(
             notices[0].ends_with("--optimize, --switch-type"),
@@ -514,18 +517,18 @@ mod tests {
     #[test]
     fn only_lines_with_messages_of_klee_are_translated() {
         assert_eq!(
-            translated("everett run --max-time 10 ./prog --klee-messages"),
+            translated("everett run -max-time 10 ./prog -klee-messages"),
             None
         );
-        assert_eq!(translated("everett test --klee-messages"), None);
-        let unknown = translated("everett run --klee-messages --no-such-option ./prog");
+        assert_eq!(translated("everett test -klee-messages"), None);
+        let unknown = translated("everett run -klee-messages -no-such-option ./prog");
         let error = unknown.expect("it is KLEE's").expect_err("it is refused");
         assert!(error.starts_with("--no-such-option"), "{error}");
     }
 
     #[test]
     fn what_belongs_to_the_build_is_kept_for_it() {
-        let line = "everett run --klee-messages --entry-point=f -function-alias a:b -- x.bc 1";
+        let line = "everett run -klee-messages -entry-point=f -function-alias a:b -- x.bc 1";
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let done = klee_command(&words).expect("it is KLEE's");
         let mut done = done.expect("it is known");

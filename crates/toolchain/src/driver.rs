@@ -50,11 +50,12 @@ pub fn compile(
     }
     flags.push("--end-no-unused-arguments".into());
     let mut kept = args.kept;
-    if args.checks && !args.traps {
-        // What they call is Everett's own; `vptr` needs clang's runtime. The last flag counts.
+    if args.checks {
+        // What they call is Everett's own; `vptr` needs clang's runtime, and `function` reads what
+        // precedes a function in memory. The last flag counts.
         let own = [
             "--start-no-unused-arguments",
-            "-fno-sanitize=vptr",
+            "-fno-sanitize=vptr,function",
             "-fno-sanitize-link-runtime",
             "--end-no-unused-arguments",
         ];

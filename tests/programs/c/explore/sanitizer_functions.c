@@ -1,0 +1,14 @@
+// build: -fsanitize=undefined
+// run:
+// paths: 3
+// Functions that are called through pointers have nothing in front of them that a check could read.
+#include <everett.h>
+
+static int twice(int x) { return x & 1 ? 2 : 0; }
+static int same(int x) { return x & 1; }
+
+int main(void) {
+  int (*functions[])(int) = {twice, same};
+  int which = everett_symbolic_u8("which") & 1;
+  return which ? functions[1](1) : functions[0](everett_symbolic_u8("x") & 1);
+}
