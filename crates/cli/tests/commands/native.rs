@@ -49,18 +49,18 @@ unlink: errno 2
 unlink again: errno 2
 kill: errno 3
 kill -1: errno 3
-ptrace: errno 38
+ptrace: errno 3
 process_vm_readv: errno 38
 connect: errno 111
 io_uring_setup: errno 38
 bpf: errno 38
-mount: errno 38
+mount: errno 2
 reboot: errno 38
 int 0x80: -38 -38 -38
 x32: -38
 no such call: -38
 old time: 1
-PR_SET_TSC: -1
+PR_SET_TSC: 0
 ARCH_SET_CPUID: -22
 counter: 1
 ";
