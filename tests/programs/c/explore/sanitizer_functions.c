@@ -1,6 +1,6 @@
 // build: -fsanitize=undefined
 // run:
-// paths: 3
+// paths: 2
 // Functions that are called through pointers have nothing in front of them that a check could read.
 #include <everett.h>
 
