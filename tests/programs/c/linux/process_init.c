@@ -79,7 +79,7 @@ static void files(void) {
   TRY(readlink("/proc/1/cwd", text, sizeof text));
   TRY(readlink("/proc/1/exe", text, sizeof text));
   TRY(readlink("/proc/1/root", text, sizeof text));
-  TRY(open("/proc/1/root/tmp", O_RDONLY));
+  TRY(open("/proc/1/cwd/tmp", O_RDONLY));
   TRY(readlink("/proc/self/cwd", text, sizeof text));
 }
 

@@ -10,7 +10,9 @@ use super::{bits, repeated, vectors, words, x87, x87_functions};
 use crate::bug::Bug;
 use crate::external::assembly::machine::condition;
 use crate::external::assembly::parse::is_condition;
-use crate::external::assembly::step::{Execute, Step, both, operand, set_result_flags, single};
+use crate::external::assembly::step::{
+    Execute, Step, both, move_extended, operand, set_result_flags, single,
+};
 use crate::value::Value;
 use crate::vm::{Interrupt, SystemCall};
 
@@ -172,13 +174,7 @@ fn extend(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step 
     };
     let (source, _) = m.locate(operand(m, i, 0)?)?;
     let (target, _) = m.locate(operand(m, i, 1)?)?;
-    let value = m.read(source, from)?;
-    let value = if signed {
-        m.vm.arena.sext_or_trunc(value, to)
-    } else {
-        m.vm.arena.zext_or_trunc(value, to)
-    };
-    m.write(target, value)
+    move_extended(m, (source, from), (target, to), signed)
 }
 
 fn lea(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {

@@ -60,6 +60,22 @@ pub fn single(
     Ok((m.read(target, width)?, target))
 }
 
+/// Moves a value to a place of another width; both have their widths in bits.
+pub fn move_extended(
+    m: &mut Machine<'_, '_, '_>,
+    (source, from): (Location, u32),
+    (target, to): (Location, u32),
+    signed: bool,
+) -> Step {
+    let value = m.read(source, from)?;
+    let value = if signed {
+        m.vm.arena.sext_or_trunc(value, to)
+    } else {
+        m.vm.arena.zext_or_trunc(value, to)
+    };
+    m.write(target, value)
+}
+
 pub fn set_result_flags(m: &mut Machine<'_, '_, '_>, result: ExprId) {
     let width = m.vm.arena.width(result);
     let zero = m.vm.arena.zero(width);

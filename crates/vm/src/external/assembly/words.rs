@@ -6,7 +6,7 @@ use everett_expr::{BinaryOp, ExprId};
 use super::arithmetic::{product, sum};
 use super::machine::{Location, Machine, condition};
 use super::parse::Instruction;
-use super::step::{Execute, Step, both, operand, single};
+use super::step::{Execute, Step, both, move_extended, operand, single};
 use crate::bug::{Bug, BugKind};
 
 /// The instructions.
@@ -253,13 +253,7 @@ fn extend(m: &mut Machine<'_, '_, '_>, i: &Instruction, signed: bool) -> Step {
     let (Some(from), Some(to)) = (from, to) else {
         return Err(m.args.unsupported("without a width"));
     };
-    let value = m.read(source, from)?;
-    let value = if signed {
-        m.vm.arena.sext_or_trunc(value, to)
-    } else {
-        m.vm.arena.zext_or_trunc(value, to)
-    };
-    m.write(target, value)
+    move_extended(m, (source, from), (target, to), signed)
 }
 
 fn movzx(m: &mut Machine<'_, '_, '_>, i: &Instruction, _: Option<u32>) -> Step {
