@@ -3,7 +3,8 @@
 //!
 //! Layers, lowest first: `node` (types), `scalar`, `limbs` and `float` (concrete operators),
 //! `facts`, `support` and `table` (derived and interned data), `arena` (storage), `marking`, `queries`,
-//! `simplify` (rules) and `build` (constructors), then `eval`, `substitute`, `codec` and `display`.
+//! `simplify` (rules) and `build` (constructors), then `eval`, `few`, `substitute`, `codec` and
+//! `display`.
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ mod display;
 pub mod environment;
 mod eval;
 mod facts;
+mod few;
 pub mod float;
 mod float_build;
 mod hash;

@@ -8,11 +8,11 @@
 //! concretises the pointer and forks one path per value.
 
 use everett_expr::{BinaryOp, ExprId, Node};
-use std::collections::BTreeSet;
 
 use crate::bug::bytes;
 use crate::memory::{AccessFault, JournaledWrites, Object, ObjectKind, SymbolicWrite, join_bytes};
 use crate::oracle::Narrowed;
+use crate::positions::Positions;
 use crate::preemption::Access;
 use crate::stride::{Overlap, Stride};
 use crate::value::Value;
@@ -32,36 +32,6 @@ pub enum AccessTarget {
         /// The possible values of the offset.
         positions: Positions,
     },
-}
-
-/// Offsets of an access, at equal distances.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Positions {
-    first: u64,
-    step: u64,
-    count: u64,
-}
-
-impl Positions {
-    /// Returns the number of positions.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Returns the indices of the positions at which an access of `len` bytes includes one of these
-    /// bytes.
-    fn of_bytes(&self, bytes: &BTreeSet<u64>, len: u64) -> BTreeSet<u64> {
-        let mut found = BTreeSet::new();
-        for byte in bytes {
-            let Some(last) = byte.checked_sub(self.first) else {
-                continue;
-            };
-            let first = (last + 1).saturating_sub(len).div_ceil(self.step);
-            let last = (last / self.step).min(self.count - 1);
-            found.extend(first..=last);
-        }
-        found
-    }
 }
 
 /// Minimum size of a table. A smaller set of concrete values becomes an if-then-else, which other
@@ -561,13 +531,21 @@ impl Vm<'_> {
         let Some((base, _)) = self.extent_at(start) else {
             return Err(Interrupt::EndPath);
         };
+        let object = self.memory.near(start).cloned();
+        let object = object.ok_or(Interrupt::EndPath)?;
+        let few = match object.has_symbolic(base + positions.first, positions.extent(len as u64)) {
+            true => positions.few(self.arena, offset),
+            false => None,
+        };
+        if let Some(few) = few {
+            let term = self.load_few(&object, base, offset, &few, len);
+            return Ok(Value::of_term(self.arena, term));
+        }
         if base == 0
             && let Some(term) = self.load_journaled(start, offset, positions, len)
         {
             return Ok(Value::of_term(self.arena, term));
         }
-        let object = self.memory.near(start).cloned();
-        let object = object.ok_or(Interrupt::EndPath)?;
         let term = self.load_selected(&object, base, offset, positions, len);
         Ok(Value::of_term(self.arena, term))
     }
@@ -622,6 +600,31 @@ impl Vm<'_> {
         Some(term)
     }
 
+    /// Reads at few positions of an object; one of them is the offset.
+    fn load_few(
+        &mut self,
+        object: &Object,
+        base: u64,
+        offset: ExprId,
+        few: &[u64],
+        len: usize,
+    ) -> ExprId {
+        let mut term = None;
+        for &at in few {
+            let value = object.load(self.arena, base + at, len);
+            let value = value.to_term(self.arena, 8 * len as u32);
+            term = Some(match term {
+                Some(others) => {
+                    let place = self.arena.constant(64, at);
+                    let hit = self.arena.eq(offset, place);
+                    self.arena.ite(hit, value, others)
+                }
+                None => value,
+            });
+        }
+        term.expect("an offset has a value")
+    }
+
     /// Reads at all positions of an object and selects among the results by the offset.
     fn load_selected(
         &mut self,
@@ -674,7 +677,7 @@ impl Vm<'_> {
         let Some((base, _)) = self.extent_at(start) else {
             return Err(Interrupt::EndPath);
         };
-        let Positions { first, step, count } = positions;
+        let Positions { first, step, .. } = positions;
         let width = 8 * len as u32;
         let new = value.to_term(self.arena, width);
         // If the step is smaller than the access, positions overlap and each byte is selected by
@@ -686,14 +689,10 @@ impl Vm<'_> {
         };
         let journal = self.memory.near(start).filter(|_| base == 0);
         let journal = journal.and_then(Object::journal);
-        let chosen = Stride::of(self.arena, offset).index(self.arena, offset, first);
-        for index in 0..count {
-            let at = first + index * step;
+        for (at, hit) in self.places(offset, positions) {
             if self.options.log_writes {
                 self.log_write(start + at, len as u64);
             }
-            let here = self.arena.constant(64, index);
-            let hit = self.arena.eq(chosen, here);
             for part in 0..pieces {
                 let place = at + part as u64;
                 let Some(object) = self.memory.object_at_mut(start + place, piece as u64) else {

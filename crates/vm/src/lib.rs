@@ -22,6 +22,7 @@ mod memory;
 mod merging;
 mod oracle;
 mod outside;
+mod positions;
 mod preemption;
 mod race_checks;
 mod races;
