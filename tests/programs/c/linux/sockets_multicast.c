@@ -2,7 +2,6 @@
 // Groups at the loopback: joining and leaving, who receives, what comes back to the sender.
 #include "sockets.h"
 
-#include <net/if.h>
 
 static struct sockaddr_in group_at(const char *group, int port) {
   struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -26,6 +25,7 @@ static int receiver(int port, const char *address) {
 }
 
 int main(void) {
+  own_network();
   enum { PORT = 45679 };
   int joined = receiver(PORT, "0.0.0.0"), other = receiver(PORT, "0.0.0.0"), only = receiver(PORT, "0.0.0.0");
   int bound = receiver(PORT, "239.1.2.3"), sender = socket(AF_INET, SOCK_DGRAM, 0);

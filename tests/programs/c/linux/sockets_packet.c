@@ -2,7 +2,6 @@
 // Packet sockets at the loopback: whole frames and their payloads, what goes out, what comes in, addresses.
 #include "sockets.h"
 
-#include <net/if.h>
 #include <netinet/ip.h>
 #include <netpacket/packet.h>
 
@@ -130,6 +129,7 @@ static void datagrams(void) {
 }
 
 int main(void) {
+  own_network();
   frames();
   bindings();
   datagrams();

@@ -201,6 +201,7 @@ static void refusals(void) {
 }
 
 int main(void) {
+  own_network();
   pings();
   protocols();
   datagrams();
