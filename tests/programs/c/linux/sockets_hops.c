@@ -48,8 +48,8 @@ static long with(int fd, struct sockaddr *to, socklen_t size, int level, int typ
 
 static void version4(void) {
   int options[][2] = {{SOL_IP, IP_RECVTTL}, {SOL_IP, IP_RECVTOS}};
-  int to = receiver(AF_INET, 4711, options, 2), from = socket(AF_INET, SOCK_DGRAM, 0), value;
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(4711)};
+  int to = receiver(AF_INET, 4713, options, 2), from = socket(AF_INET, SOCK_DGRAM, 0), value;
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(4713)};
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   struct sockaddr *at = (void *)&address;
   sendto(from, "a", 1, 0, at, sizeof address), show(to);
