@@ -131,6 +131,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("faults", Bench::faults),
     ("parallel", Bench::parallel),
     ("cluster", Bench::cluster),
+    ("simulation", Bench::simulation),
     ("coverage", Bench::coverage),
 ];
 
@@ -156,7 +157,7 @@ fn children_time() -> f64 {
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
         "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [coreutils] [worlds] [peers] [harden] \
-         [trojans] [faults] [parallel] [cluster] [coverage]",
+         [trojans] [faults] [parallel] [cluster] [simulation] [coverage]",
     )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));

@@ -102,7 +102,8 @@ impl NatsBroker {
         }
         runtime
             .block_on(async {
-                let client = options.connect(url).await.map_err(Error::broker)?;
+                let client = options.connect(url).await;
+                let client = client.map_err(|error| Error::broker(format!("{url}: {error}")))?;
                 let context = jetstream::new(client.clone());
                 let single = || Config {
                     max_messages_per_subject: 1,

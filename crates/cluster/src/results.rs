@@ -1,19 +1,19 @@
 //! Writes the results of a run on a cluster as the folder of an ordinary run.
 
 use everett::{
-    ClusterFigures, Gathered, JobResult, Observer, Parcel, RunResult, RunSpec, Session, WeightSum,
-    conclude, new_folder,
+    ClusterFigures, Gathered, JobResult, Observer, RunResult, RunSpec, Session, WeightSum,
+    conclude, new_folder, remove_new_folder,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::broker::{Broker, JobId, RunId, fetch};
+use crate::broker::{Broker, JobId, Key, Kind, RunId, fetch};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::outcome::unpack_results;
 use crate::reseed::explore_again;
-use crate::run::{Build, Submission, describe, submit};
+use crate::run::{Build, Submission, describe, send};
 use crate::states::unpack_states;
 use crate::status::{Status, status};
 
@@ -42,18 +42,30 @@ pub struct Submitted {
 
 impl Submitted {
     /// Submits a run and creates its folder. Errors of the program are reported before the folder
-    /// is created, and errors of the folder before the run starts.
+    /// is created. The folder names the run before the broker has it, so that a run whose submission
+    /// was interrupted can be found and cancelled; if the broker has no such run, it goes again.
     pub fn submit(
         broker: &mut dyn Broker,
         submission: Submission,
         session: &Session,
     ) -> Result<(PathBuf, Submitted)> {
-        Parcel::of(&submission.spec, session)?;
+        let (manifest, objects) = describe(&submission, session)?;
         let dir = new_folder(&submission.spec)?;
-        let named = submit(broker, &submission, session)?;
-        let submitted = Submitted::new(submission, named);
-        submitted.write(&dir)?;
-        Ok((dir, submitted))
+        let run = RunId::of(&manifest, &submission.nonce);
+        let submitted = Submitted::new(submission, (run.clone(), Hash::of(&manifest)));
+        let sent = submitted
+            .write(&dir)
+            .and_then(|()| send(broker, &run, &manifest, objects));
+        match sent {
+            Ok(()) => Ok((dir, submitted)),
+            Err(error) => {
+                if let Ok(None) = broker.look_up(&Key::of_run(Kind::Run, &run)) {
+                    let _ = std::fs::remove_file(dir.join(FILE));
+                    remove_new_folder(&dir);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Creates the description of a submission, with the name of the run and the hash of its

@@ -183,20 +183,31 @@ pub fn submit(
     submission: &Submission,
     session: &Session,
 ) -> Result<(RunId, Hash)> {
-    let (manifest, mut objects) = describe(submission, session)?;
+    let (manifest, objects) = describe(submission, session)?;
     let run = RunId::of(&manifest, &submission.nonce);
-    let kind = serde_json::from_slice(&manifest).map_err(Error::damaged)?;
-    let (ticket, states) = first_job(&run, &kind)?;
+    send(broker, &run, &manifest, objects)?;
+    Ok((run, Hash::of(&manifest)))
+}
+
+/// Stores a run with its objects, and its first job.
+pub(crate) fn send(
+    broker: &mut dyn Broker,
+    run: &RunId,
+    manifest: &[u8],
+    mut objects: Objects,
+) -> Result<()> {
+    let kind = serde_json::from_slice(manifest).map_err(Error::damaged)?;
+    let (ticket, states) = first_job(run, &kind)?;
     objects.push((ticket.states, states));
     for (hash, bytes) in &objects {
         broker.put(*hash, bytes)?;
     }
-    broker.record(&Key::of_run(Kind::Run, &run), &manifest)?;
+    broker.record(&Key::of_run(Kind::Run, run), manifest)?;
     restore(broker, &objects)?;
     if ticket.budget.spent().is_none() {
         broker.publish(&ticket)?;
     }
-    Ok((run, Hash::of(&manifest)))
+    Ok(())
 }
 
 /// Stores objects of a run again that the removal of another run has taken away before this run was

@@ -183,7 +183,8 @@ impl Sharing<'_> {
             return Err(Error::damaged("states were lost while it was explored"));
         }
         let given = explored.outcome.given().iter();
-        self.station.gave(given.map(|child| child.count).sum());
+        let given = given.map(|child| child.count).sum();
+        self.station.gave(&ticket.run, given);
         let mut tries = 0;
         loop {
             match hand_out(&mut **lock(self.broker), &mut self.lease, &explored) {

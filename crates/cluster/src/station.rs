@@ -34,7 +34,7 @@ pub struct WorkerStatus {
     pub given: u64,
     /// Number of rounds in which the worker was the balancer.
     pub rounds: u64,
-    /// The time for which the worker has waited for jobs, in seconds.
+    /// The time for which the worker has waited for jobs while the run was going on, in seconds.
     pub idle_seconds: f64,
 }
 
@@ -43,7 +43,18 @@ pub struct WorkerStatus {
 struct Request {
     round: u64,
     states: u64,
+    /// The number of states that the worker had then, as last reported.
+    of: u64,
     to: String,
+}
+
+impl Request {
+    /// Returns how many of this number of states are to be given away: the same share as of those
+    /// that the worker had when it was asked, of which at least half stay.
+    fn share_of(&self, states: u64) -> u64 {
+        let share = u128::from(self.states) * u128::from(states) / u128::from(self.of.max(1));
+        u64::try_from(share).unwrap_or(u64::MAX).min(states / 2)
+    }
 }
 
 /// A request that one worker gives states away because another has few.
@@ -70,18 +81,40 @@ pub struct Round {
     pub deviation: f64,
     /// The requests; none if the load is balanced.
     pub transfers: Vec<Transfer>,
+    /// Whether the balancer has found that the run is over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_over: bool,
+}
+
+/// What a worker did in a run.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    /// The round of the last request that the worker has received.
+    heard: u64,
+    /// The last round that the worker has seen.
+    seen: u64,
+    /// Number of states that the worker gave away.
+    given: u64,
+    /// Number of rounds in which the worker was the balancer.
+    rounds: u64,
+    /// The time for which the worker waited for jobs.
+    idle: Duration,
+}
+
+/// The result of looking whether to balance a run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Look {
+    /// Another worker balances; `true` if it has found that the run is over.
+    Other(bool),
+    /// The worker was the balancer; its decision.
+    Balanced(Round),
 }
 
 /// The state of a worker that other workers see.
 pub struct Station {
     name: String,
     id: JobId,
-    heard: BTreeMap<RunId, u64>,
-    /// The last round of each run that the worker has seen.
-    seen: BTreeMap<RunId, u64>,
-    given: u64,
-    rounds: u64,
-    idle: Duration,
+    accounts: BTreeMap<RunId, Account>,
 }
 
 impl Station {
@@ -91,11 +124,7 @@ impl Station {
         Station {
             name: name.to_owned(),
             id: JobId::parse(&id[..32]).unwrap_or_else(|| JobId::of(name, Hash::of(b""))),
-            heard: BTreeMap::new(),
-            seen: BTreeMap::new(),
-            given: 0,
-            rounds: 0,
-            idle: Duration::ZERO,
+            accounts: BTreeMap::new(),
         }
     }
 
@@ -104,9 +133,13 @@ impl Station {
         &self.name
     }
 
-    /// Adds time that the worker has waited for a job.
-    pub fn waited(&mut self, time: Duration) {
-        self.idle += time;
+    fn account(&mut self, run: &RunId) -> &mut Account {
+        self.accounts.entry(run.clone()).or_default()
+    }
+
+    /// Adds time that the worker has waited for a job while a run was going on.
+    pub fn waited(&mut self, run: &RunId, time: Duration) {
+        self.account(run).idle += time;
     }
 
     /// Reports the number of states of the worker.
@@ -116,7 +149,7 @@ impl Station {
 
     /// Reports that the worker leaves, to all runs of which it has explored jobs.
     pub fn leave(&self, broker: &mut dyn Broker) -> Result<()> {
-        let mut runs = self.heard.keys();
+        let mut runs = self.accounts.keys();
         runs.try_for_each(|run| self.note(broker, run, 0, true))
     }
 
@@ -127,14 +160,15 @@ impl Station {
         states: u64,
         has_left: bool,
     ) -> Result<()> {
+        let account = self.accounts.get(run).cloned().unwrap_or_default();
         let status = WorkerStatus {
             name: self.name.clone(),
             states,
-            heard: self.heard.get(run).copied().unwrap_or(0),
+            heard: account.heard,
             has_left,
-            given: self.given,
-            rounds: self.rounds,
-            idle_seconds: self.idle.as_secs_f64(),
+            given: account.given,
+            rounds: account.rounds,
+            idle_seconds: account.idle.as_secs_f64(),
         };
         let status = serde_json::to_vec(&status).map_err(everett::Error::from)?;
         broker.note(&Key::of_job(Kind::Worker, run, &self.id), &status)
@@ -145,7 +179,7 @@ impl Station {
         let request = broker.look_up(&Key::of_job(Kind::Request, run, &self.id))?;
         let request = request.as_deref().map(serde_json::from_slice::<Request>);
         let request = request.transpose().map_err(Error::damaged)?;
-        let heard = self.heard.entry(run.clone()).or_default();
+        let heard = &mut self.account(run).heard;
         let request = request.filter(|request| request.round != *heard);
         if let Some(request) = &request {
             *heard = request.round;
@@ -154,16 +188,16 @@ impl Station {
     }
 
     /// Reports the number of states while the worker explores, and returns how many of them it must
-    /// give away. It keeps at least half of them: it may have had more when it was asked.
+    /// give away. Since it was asked, their number may have changed.
     pub fn check_in(&mut self, broker: &mut dyn Broker, run: &RunId, states: u64) -> Result<u64> {
         let asked = self.hear(broker, run)?;
         self.report(broker, run, states)?;
-        Ok(asked.map_or(0, |request| request.states.min(states / 2)))
+        Ok(asked.map_or(0, |request| request.share_of(states)))
     }
 
     /// Counts states that the worker has given away.
-    pub fn gave(&mut self, states: u64) {
-        self.given += states;
+    pub fn gave(&mut self, run: &RunId, states: u64) {
+        self.account(run).given += states;
     }
 
     /// Returns whether a worker that has found no job this many times checks whether to balance.
@@ -172,27 +206,39 @@ impl Station {
     }
 
     /// Balances the load of a run; called by an idle worker. Does nothing if another worker
-    /// balances, that is, if there was a round since the last check. Returns the decision.
-    pub fn balance(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Option<Round>> {
+    /// balances, that is, if there was a round since the last check.
+    pub fn balance(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Look> {
         let key = Key::of_run(Kind::Round, run);
         let last = broker.look_up(&key)?;
         let last = last.as_deref().map(serde_json::from_slice::<Round>);
-        let number = last
-            .transpose()
-            .map_err(Error::damaged)?
-            .map_or(0, |last| last.number);
-        let seen = self.seen.insert(run.clone(), number).unwrap_or(0);
+        let last = last.transpose().map_err(Error::damaged)?;
+        let number = last.as_ref().map_or(0, |last| last.number);
+        let seen = std::mem::replace(&mut self.account(run).seen, number);
         if seen != number {
-            return Ok(None);
+            return Ok(Look::Other(last.is_some_and(|last| last.is_over)));
         }
         self.hear(broker, run)?;
-        self.rounds += 1;
+        self.account(run).rounds += 1;
         self.report(broker, run, 0)?;
         let round = self.decide(broker, run, number + 1)?;
-        self.seen.insert(run.clone(), round.number);
-        let text = serde_json::to_vec(&round).map_err(everett::Error::from)?;
-        broker.note(&key, &text)?;
-        Ok(Some(round))
+        self.note_round(broker, run, &round)?;
+        Ok(Look::Balanced(round))
+    }
+
+    /// Tells the other idle workers that a run is over, after the last round of the balancer.
+    pub fn close(&mut self, broker: &mut dyn Broker, run: &RunId, last: &Round) -> Result<()> {
+        let round = Round {
+            number: last.number + 1,
+            is_over: true,
+            ..last.clone()
+        };
+        self.note_round(broker, run, &round)
+    }
+
+    fn note_round(&mut self, broker: &mut dyn Broker, run: &RunId, round: &Round) -> Result<()> {
+        self.account(run).seen = round.number;
+        let text = serde_json::to_vec(round).map_err(everett::Error::from)?;
+        broker.note(&Key::of_run(Kind::Round, run), &text)
     }
 
     /// Decides which worker gives how many states to which, and sends the requests. A worker that
@@ -219,6 +265,7 @@ impl Station {
             let request = Request {
                 round: number,
                 states: pair.states,
+                of: from.1.states,
                 to: to.1.name.clone(),
             };
             let text = serde_json::to_vec(&request).map_err(everett::Error::from)?;
@@ -235,6 +282,7 @@ impl Station {
             mean,
             deviation,
             transfers,
+            is_over: false,
         })
     }
 }
@@ -281,6 +329,14 @@ mod tests {
         RunId::parse("ab").unwrap()
     }
 
+    /// Lets a worker balance, and returns its decision if it was the balancer.
+    fn balance(worker: &mut Station, broker: &mut dyn Broker) -> Option<Round> {
+        match worker.balance(broker, &run()).unwrap() {
+            Look::Balanced(round) => Some(round),
+            Look::Other(_) => None,
+        }
+    }
+
     #[test]
     fn idle_workers_ask_those_that_have_most() {
         let shared = SharedMemory::new(1000);
@@ -288,7 +344,7 @@ mod tests {
         let [mut one, mut two, mut idle] = ["one", "two", "idle"].map(Station::new);
         assert_eq!(one.check_in(&mut broker, &run(), 10).unwrap(), 0);
         assert_eq!(two.check_in(&mut broker, &run(), 30).unwrap(), 0);
-        let round = idle.balance(&mut broker, &run()).unwrap().unwrap();
+        let round = balance(&mut idle, &mut broker).unwrap();
         let transfer = |from: &str, states| Transfer {
             from: from.to_owned(),
             to: "idle".to_owned(),
@@ -297,10 +353,10 @@ mod tests {
         assert_eq!(round.transfers, [transfer("two", 15)]);
         assert_eq!((round.number, &*round.balancer), (1, "idle"));
         // The worker has not received the request: others are asked meanwhile.
-        let round = idle.balance(&mut broker, &run()).unwrap().unwrap();
+        let round = balance(&mut idle, &mut broker).unwrap();
         assert_eq!(round.transfers, [transfer("one", 5)]);
-        // The worker gives away the requested states, once.
-        assert_eq!(two.check_in(&mut broker, &run(), 40).unwrap(), 15);
+        // The worker gives away the requested share, once, also of the states that it has got since.
+        assert_eq!(two.check_in(&mut broker, &run(), 40).unwrap(), 20);
         assert_eq!(two.check_in(&mut broker, &run(), 25).unwrap(), 0);
         // The worker had more states when it was asked.
         assert_eq!(one.check_in(&mut broker, &run(), 3).unwrap(), 1);
@@ -312,12 +368,12 @@ mod tests {
         let mut broker = shared.connect();
         let [mut busy, mut one, mut two] = ["busy", "one", "two"].map(Station::new);
         busy.check_in(&mut broker, &run(), 100).unwrap();
-        assert!(one.balance(&mut broker, &run()).unwrap().is_some());
-        assert!(two.balance(&mut broker, &run()).unwrap().is_none());
-        assert!(one.balance(&mut broker, &run()).unwrap().is_some());
-        assert!(two.balance(&mut broker, &run()).unwrap().is_none());
+        assert!(balance(&mut one, &mut broker).is_some());
+        assert!(balance(&mut two, &mut broker).is_none());
+        assert!(balance(&mut one, &mut broker).is_some());
+        assert!(balance(&mut two, &mut broker).is_none());
         // The balancer is dead: nothing has happened since.
-        assert!(two.balance(&mut broker, &run()).unwrap().is_some());
+        assert!(balance(&mut two, &mut broker).is_some());
     }
 
     #[test]
@@ -328,10 +384,41 @@ mod tests {
         dead.check_in(&mut broker, &run(), 100).unwrap();
         gone.check_in(&mut broker, &run(), 50).unwrap();
         gone.leave(&mut broker).unwrap();
-        let round = idle.balance(&mut broker, &run()).unwrap().unwrap();
+        let round = balance(&mut idle, &mut broker).unwrap();
         assert_eq!(round.transfers.len(), 1);
-        let round = idle.balance(&mut broker, &run()).unwrap().unwrap();
+        let round = balance(&mut idle, &mut broker).unwrap();
         assert_eq!(round.transfers, []);
+    }
+
+    /// What a worker does in one run is not counted for another.
+    #[test]
+    fn runs_have_accounts_of_their_own() {
+        let mut broker = SharedMemory::new(1000).connect();
+        let other = RunId::parse("cd").unwrap();
+        let mut worker = Station::new("one");
+        worker.gave(&run(), 7);
+        worker.waited(&run(), Duration::from_secs(2));
+        worker.check_in(&mut broker, &run(), 5).unwrap();
+        worker.check_in(&mut broker, &other, 5).unwrap();
+        let mut told = |run: &RunId| -> WorkerStatus {
+            let all = broker.list(Kind::Worker, run).unwrap();
+            serde_json::from_slice(&all[0].1).unwrap()
+        };
+        let (first, second) = (told(&run()), told(&other));
+        assert_eq!((first.given, first.idle_seconds), (7, 2.0));
+        assert_eq!((second.given, second.idle_seconds), (0, 0.0));
+    }
+
+    #[test]
+    fn idle_workers_hear_of_the_end() {
+        let mut broker = SharedMemory::new(1000).connect();
+        let [mut one, mut two] = ["one", "two"].map(Station::new);
+        let last = balance(&mut one, &mut broker).unwrap();
+        let looked = two.balance(&mut broker, &run()).unwrap();
+        assert_eq!(looked, Look::Other(false));
+        one.close(&mut broker, &run(), &last).unwrap();
+        let looked = two.balance(&mut broker, &run()).unwrap();
+        assert_eq!(looked, Look::Other(true));
     }
 
     #[test]

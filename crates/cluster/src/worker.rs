@@ -21,7 +21,7 @@ use crate::reseed::{explore_again, is_over_mark, reseed};
 use crate::run::{Build, Manifest};
 use crate::sharing::{CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry, work_of_checks};
 use crate::states::unpack_states;
-use crate::station::{Round, Station};
+use crate::station::{Look, Round, Station};
 
 /// Number of times that an idle worker asks for a job before it searches for jobs that fell out of
 /// the queue.
@@ -407,11 +407,20 @@ impl<'s> Worker<'s> {
     }
 
     /// Balances the load of all runs that are not over, unless another worker does; called by an
-    /// idle worker.
-    pub fn balance(&mut self, broker: &mut dyn Broker) -> Result<Vec<Round>> {
+    /// idle worker. If `looks` is set, finds out whether runs in which nobody has states are over.
+    pub fn balance(&mut self, broker: &mut dyn Broker, looks: bool) -> Result<Vec<Round>> {
         let mut rounds = Vec::new();
         for run in self.open_runs(broker)? {
-            rounds.extend(self.station.balance(broker, &run)?);
+            match self.station.balance(broker, &run)? {
+                Look::Balanced(round) => {
+                    if looks && round.mean == 0.0 && self.look(broker, &run)?.is_none() {
+                        self.station.close(broker, &run, &round)?;
+                    }
+                    rounds.push(round);
+                }
+                Look::Other(true) if is_marked_as_over(broker, &run)? => self.close(broker, run),
+                Look::Other(_) => {}
+            }
         }
         Ok(rounds)
     }
@@ -435,8 +444,15 @@ impl<'s> Worker<'s> {
         Ok(self.open.iter().cloned().collect())
     }
 
+    /// Stops looking at a run, after a last report.
+    fn close(&mut self, broker: &mut dyn Broker, run: RunId) {
+        // It does no harm if this report does not arrive.
+        let _ = self.station.report(broker, &run, 0);
+        self.forget(run);
+    }
+
     /// Stops looking at a run.
-    fn close(&mut self, run: RunId) {
+    fn forget(&mut self, run: RunId) {
         self.runs.remove(&run);
         self.open.remove(&run);
         self.over.insert(run);
@@ -485,10 +501,13 @@ impl<'s> Worker<'s> {
                 false => PAUSE,
             };
             waited += pause;
-            self.station.waited(pause);
+            for run in &self.open {
+                self.station.waited(run, pause);
+            }
             if Station::is_round_due(idle) {
                 // It does no harm if advisory records do not arrive.
-                let rounds = self.balance(&mut **lock(broker)).unwrap_or_default();
+                let looks = idle.is_power_of_two();
+                let rounds = self.balance(&mut **lock(broker), looks).unwrap_or_default();
                 let rounds = rounds.into_iter().map(WorkerStep::Balanced);
                 rounds.for_each(|round| tell(&round));
             }
@@ -518,18 +537,27 @@ impl<'s> Worker<'s> {
     pub fn reseed(&mut self, broker: &mut dyn Broker) -> Result<u64> {
         let mut added = 0;
         for run in self.open_runs(broker)? {
-            if is_marked_as_over(broker, &run)? {
-                self.close(run);
-                continue;
-            }
-            match reseed(broker, &run) {
-                Ok(Some(jobs)) => added += jobs,
-                // It may have been removed meanwhile.
-                Ok(None) | Err(Error::NoRun(_)) => self.close(run),
-                Err(error) => return Err(error),
-            }
+            added += self.look(broker, &run)?.unwrap_or(0);
         }
         Ok(added)
+    }
+
+    /// Does the same for a run. Returns `None` if the run is over.
+    fn look(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
+        let added = match is_marked_as_over(broker, run)? {
+            true => Ok(None),
+            false => reseed(broker, run),
+        };
+        match added {
+            Ok(None) => self.close(broker, run.clone()),
+            // It may have been removed meanwhile.
+            Err(Error::NoRun(_)) => {
+                self.forget(run.clone());
+                return Ok(None);
+            }
+            _ => {}
+        }
+        added
     }
 }
 

@@ -58,7 +58,7 @@ pub use search::{DEFAULT_SEARCHERS, SEARCHERS, UnknownSearcher};
 pub use seeds::Seed;
 pub use source::{SolverLine, SourceFrame, describe, principal};
 pub use spill::copy_of;
-pub use statistics::{EVENTS, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics};
+pub use statistics::{EVENTS, FORK_WORK, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics};
 pub use team::giving::share_of;
 pub use team::member::TeamStatistics;
 pub use trace::{

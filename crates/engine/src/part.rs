@@ -100,6 +100,7 @@ impl Explorer<'_> {
         let (before, statistics) = (self.parted_work, &self.statistics);
         ExploredWork {
             instructions: before.instructions + statistics.instructions,
+            forks: before.forks + statistics.forks,
             finished: before.finished + statistics.finished.to_f64(),
         }
     }

@@ -151,9 +151,21 @@ pub struct SolverFigures {
 pub(crate) struct ExploredWork {
     /// The number of instructions.
     pub(crate) instructions: u64,
+    /// The number of forks.
+    pub(crate) forks: u64,
     /// The weight of paths that ended.
     pub(crate) finished: f64,
 }
+
+impl ExploredWork {
+    /// Returns the work, in instructions.
+    pub(crate) fn work(&self) -> f64 {
+        (self.instructions + FORK_WORK * self.forks) as f64
+    }
+}
+
+/// The work that a fork counts as, in instructions: the queries before it take as long.
+pub const FORK_WORK: u64 = 1000;
 
 /// The name of the limit that is noted when states are lost.
 pub(crate) const LOST: &str = "lost-state";

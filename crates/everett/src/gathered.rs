@@ -50,6 +50,16 @@ pub fn new_folder(spec: &RunSpec) -> Result<PathBuf> {
     Ok(folder.path().to_owned())
 }
 
+/// Removes what [`new_folder`] created, for a run that did not come about.
+pub fn remove_new_folder(dir: &Path) {
+    let _ = std::fs::remove_file(dir.join(crate::spec::FILE));
+    // Only folders that are empty go.
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let _ = std::fs::remove_dir(entry.path());
+    }
+    let _ = std::fs::remove_dir(dir);
+}
+
 /// Writes the results of jobs as the results of a run, into its folder. Tests and findings are in
 /// the order of their contents, not of the jobs. Findings are followed again, shrunk and confirmed
 /// natively here. A run that is not complete has a checkpoint, from which `resume` continues.

@@ -3,8 +3,8 @@
 //! not know how jobs are transported.
 
 use everett_engine::{
-    Explorer, ExplorerConfig, FindingKey, Limits, Listener, Part, PathEnd, Pending, SavedFiles,
-    Start, Trace, Weight, WeightSum, WorldFinding, Worlds,
+    Explorer, ExplorerConfig, FORK_WORK, FindingKey, Limits, Listener, Part, PathEnd, Pending,
+    SavedFiles, Start, Trace, Weight, WeightSum, WorldFinding, Worlds,
 };
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,6 @@ use crate::finding::FindingEntry;
 use crate::parcel::Parcel;
 use crate::session::Session;
 use crate::trace::WorldTrace;
-
-/// The work that a fork counts as, in instructions: the queries before it take as long.
-const FORK_WORK: u64 = 1000;
 
 /// Maximum number of states that a job rematerialises at its beginning. They are in memory then, as
 /// they were on the worker that gave them away.

@@ -88,7 +88,7 @@ pub use explore::{RunResult, prepare, resume};
 pub use export::{ExportSpec, Script, export};
 pub use finding::FindingEntry;
 pub use follow::{FollowResult, follow, strace};
-pub use gathered::{Gathered, conclude, new_folder};
+pub use gathered::{Gathered, conclude, new_folder, remove_new_folder};
 pub use host::{HostSpec, parse_fault, parse_preempt, parse_scheduler};
 pub use inspect::{StopPoint, Viewer};
 pub use job::{

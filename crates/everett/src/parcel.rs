@@ -190,6 +190,7 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
         Some((_, field)) => {
             let message = match *field {
                 "smt_solver" => "with a program is not possible on a cluster",
+                "max_total_instructions" => "is not possible on a cluster; use --max-work",
                 _ => "is not possible on a cluster",
             };
             Err(Error::not_applicable(field, message))

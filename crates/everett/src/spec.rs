@@ -155,7 +155,7 @@ pub struct RunSpec {
 }
 
 /// The file that stores the spec of a run.
-const FILE: &str = "args.json";
+pub(crate) const FILE: &str = "args.json";
 
 impl RunSpec {
     /// Creates the spec of a program with its arguments, or of a scenario, with default options.

@@ -14,7 +14,6 @@ use everett_cluster::{
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::time::Duration;
 
 use super::traffic::{Costs, Line, SharedTraffic, Traffic};
 
@@ -508,7 +507,7 @@ impl Cluster<'_> {
         }
         let (name, ticket) = (worker.station.name(), &exploring.lease.ticket);
         let explored: Explored = outcome_of_split(name, ticket, &weigh, result)?;
-        worker.station.gave(given.len() as u64);
+        worker.station.gave(&self.run, given.len() as u64);
         let is_ours = hand_out(&mut *self.broker, &mut exploring.lease, &explored)?;
         if !is_ours {
             // Another worker has explored the job, too.
@@ -535,7 +534,6 @@ impl Cluster<'_> {
             self.course.useful -= exploring.seconds;
         }
         worker.station.report(&mut *self.broker, &self.run, 0)?;
-        worker.station.waited(Duration::ZERO);
         Ok(0.0)
     }
 }

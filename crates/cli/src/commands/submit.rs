@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use everett_cluster::{
-    Broker, Build, Removed, RunId, Submission, Submitted, cancel, remove, results, status,
+    Broker, Build, Error, Removed, RunId, Submission, Submitted, cancel, remove, results, status,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,8 @@ use crate::{EXIT_CLEAN, EXIT_INTERRUPTED};
 
 /// The polling interval of `watch`.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How often `watch` tries in vain to reach its broker before it gives up: for two minutes at least.
+const MOST_FAILURES: u32 = 240;
 
 /// Arguments of `everett submit`: those of `everett run`, and the broker.
 pub struct SubmitArgs {
@@ -178,9 +180,22 @@ impl Subcommand for WatchArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
         let (mut broker, run) = (self.target.broker.connect()?, self.target.id()?);
-        let mut last = String::new();
+        let (mut last, mut failures) = (String::new(), 0);
         while !session.stop.load(Ordering::SeqCst) {
-            let status = status(&mut *broker, &run)?;
+            let status = match status(&mut *broker, &run) {
+                Err(Error::Broker(why)) if failures < MOST_FAILURES => {
+                    if failures == 0 {
+                        notice(&format!(
+                            "the broker cannot be reached, trying again: {why}"
+                        ));
+                    }
+                    failures += 1;
+                    sleep(PAUSE);
+                    continue;
+                }
+                status => status?,
+            };
+            failures = 0;
             let line = status.progress();
             if !self.quiet && line != last {
                 print(&line);

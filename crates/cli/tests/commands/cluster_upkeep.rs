@@ -333,7 +333,12 @@ fn idle_workers_look_once_at_runs_that_are_over() {
     let mut later = Slot::new(&shared, &session, 8);
     let requests = |slot: &mut Slot<'_>| {
         let before = slot.broker.breaths;
-        assert_eq!(slot.worker.balance(&mut slot.broker).expect("it looks"), []);
+        assert_eq!(
+            slot.worker
+                .balance(&mut slot.broker, true)
+                .expect("it looks"),
+            []
+        );
         before - slot.broker.breaths
     };
     assert_eq!([(); 3].map(|()| requests(&mut later)), [1 + 2 * 5, 1, 1]);

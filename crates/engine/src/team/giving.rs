@@ -4,7 +4,7 @@ use super::member::{ROUNDS_A_LOOK, WORTH};
 use super::*;
 use crate::state::State;
 
-/// The work of moving a state that need not be rematerialised, in instructions.
+/// The work of moving a state, except for rematerialising it, in instructions.
 const MOVE_WORK: u64 = 1000;
 /// Maximum number of states given away at a time.
 const MOST_GIVEN: usize = 256;
@@ -162,6 +162,24 @@ impl Explorer<'_> {
         worth.map(|(_, id)| *id).collect()
     }
 
+    /// Returns as many of these states, the heaviest first, that moving them together costs little
+    /// in comparison with the work below them. `expected` is the work of the whole search.
+    fn worth_moving_together(&self, states: Vec<(u32, StateId)>, expected: f64) -> Vec<StateId> {
+        let halvings = states.iter().map(|(halvings, _)| -f64::from(*halvings));
+        let mut below: Vec<f64> = halvings.map(|part| expected * part.exp2()).collect();
+        let mut states: Vec<StateId> = states.into_iter().map(|(_, id)| id).collect();
+        while !states.is_empty() {
+            let replay = self.frontier.instructions_to(&states);
+            let cost = replay.saturating_add(MOVE_WORK.saturating_mul(states.len() as u64));
+            if below.iter().sum::<f64>() >= WORTH * cost as f64 {
+                break;
+            }
+            states.truncate(states.len() / 2);
+            below.truncate(states.len());
+        }
+        states
+    }
+
     /// Returns the states of a subtree of forks with at most this number of states that the budget
     /// allows to move. In many programs, most of the work has little weight. States of a subtree
     /// have most of their paths in common, so moving many costs little more than moving one.
@@ -315,11 +333,11 @@ impl Explorer<'_> {
     pub fn give_states(&mut self, count: usize) -> Vec<Trace> {
         self.take_all_from_backlog();
         let explored = self.explored();
-        let expected = explored.instructions as f64 / explored.finished;
         let mut heaviest = self.heaviest_states();
         let halvings = heaviest.iter().map(|(halvings, _)| *halvings);
         heaviest.truncate(share_of(halvings, count));
-        let mut states = self.worth_moving(&heaviest, expected);
+        let expected = explored.work() / explored.finished;
+        let mut states = self.worth_moving_together(heaviest, expected);
         if states.is_empty() {
             let mut budget = ReplayBudget::new(explored.instructions, self.given_replay);
             let most = count.min(self.frontier.len().saturating_sub(1));
