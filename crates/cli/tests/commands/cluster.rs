@@ -3,7 +3,7 @@
 //! with an in-process broker whose clock is logical; the others run Everett over real brokers.
 
 #[path = "../common/mortal.rs"]
-mod mortal;
+pub(crate) mod mortal;
 
 use crate::common::samples::{FORKS, FORKS_PATHS, WORDS};
 use crate::common::{build, endings, everett, expect, folder, summary, text};

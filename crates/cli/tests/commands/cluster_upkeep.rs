@@ -1,14 +1,17 @@
 //! The upkeep of a cluster: servers that restart or are started twice, runs that are listed and
 //! removed, objects that are lost, and options that make no sense.
 
+use crate::cluster::mortal::Mortal;
 use crate::cluster::{
     CLEAN, Process, Slot, Trouble, Up, simulate, start_server, start_worker, status_of, submitted,
-    wait_for,
+    test_build, wait_for,
 };
 use crate::common::{build, everett, expect, folder, summary, text};
 use crate::postgres::postgres;
 use everett::{RunSpec, Session, Silent};
-use everett_cluster::{Broker, Removed, RunId, SharedMemory, remove, results, status};
+use everett_cluster::{
+    Broker, Error, Removed, RunId, SharedMemory, Submission, Submitted, remove, results, status,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -374,4 +377,40 @@ fn a_removed_run_takes_nothing_from_others() {
     let left = broker.objects().expect("a list").len();
     assert!(left <= 2, "{left} objects");
     assert!(status(&mut broker, two).is_err());
+}
+
+/// Wherever a submission is interrupted, its folder names a run of which the broker has nothing or
+/// the beginning.
+#[test]
+fn a_submission_that_was_interrupted_can_be_found() {
+    let folder = folder("upkeep-interrupted");
+    build(&folder, "few", FEW, &[]);
+    let (session, shared) = (Session::new(), SharedMemory::new(1000));
+    let (mut unknown, mut known) = (0, 0);
+    for breaths in 1.. {
+        let mut broker = Mortal::new(&shared);
+        broker.breaths = breaths;
+        let dir = folder.join(format!("by-{breaths}"));
+        let submission = Submission {
+            spec: RunSpec {
+                out: Some(dir.clone()),
+                ..RunSpec::new([folder.join("few")])
+            },
+            build: test_build(),
+            work: None,
+            max_work: None,
+            nonce: breaths.to_le_bytes().to_vec(),
+        };
+        let sent = Submitted::submit(&mut broker, submission, &session);
+        let run = Submitted::of(&dir).expect("the folder names the run").run;
+        match status(&mut shared.connect(), &run) {
+            Ok(status) => known += u32::from(!status.is_over()),
+            Err(Error::NoRun(_)) => unknown += 1,
+            Err(error) => panic!("{error}"),
+        }
+        if sent.is_ok() {
+            break;
+        }
+    }
+    assert!(unknown > 1 && known > 1, "{unknown} and {known}");
 }
