@@ -22,6 +22,7 @@ use crate::run::{Build, Manifest};
 use crate::sharing::{CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry, work_of_checks};
 use crate::states::unpack_states;
 use crate::station::{Look, Round, Station};
+use crate::status::status;
 
 /// Number of times that an idle worker asks for a job before it searches for jobs that fell out of
 /// the queue.
@@ -413,7 +414,10 @@ impl<'s> Worker<'s> {
         for run in self.open_runs(broker)? {
             match self.station.balance(broker, &run)? {
                 Look::Balanced(round) => {
-                    if looks && round.mean == 0.0 && self.look(broker, &run)?.is_none() {
+                    // Jobs that nobody seems to have are published again later: a worker may
+                    // just be loading the program of one.
+                    let is_over = looks && round.mean == 0.0 && status(broker, &run)?.is_over();
+                    if is_over && self.look(broker, &run)?.is_none() {
                         self.station.close(broker, &run, &round)?;
                     }
                     rounds.push(round);
