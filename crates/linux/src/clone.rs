@@ -246,6 +246,7 @@ impl Kernel<'_, '_> {
             return (child, Memory::empty());
         }
         let mut memory = self.vm.memory.clone();
+        memory.apply_fork_advice();
         self.host.inherit_views(&mut memory);
         if memory.has_views() || self.guest.is_some() {
             let own = self.process().pid;

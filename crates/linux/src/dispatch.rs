@@ -153,7 +153,7 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         if restarts {
             return kernel.deliver_signals();
         }
-        kernel.write_remainder();
+        kernel.write_remainder(&wait);
         let progress = kernel.task().progress;
         let result = match progress {
             0 => Errno::EINTR.result(),

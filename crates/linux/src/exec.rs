@@ -60,9 +60,7 @@ impl Host {
         self.state.reset_for_exec(process, task, &execution);
         self.state.detach_all(pid);
         let mut old = std::mem::replace(&mut self.memories[process], memory);
-        for holder in old.forget_views() {
-            self.state.release(crate::ids::DescriptionId(holder));
-        }
+        self.state.forget_views(&mut old);
         self.threads[task] = Arc::new(thread);
         Ok(())
     }

@@ -118,6 +118,7 @@ impl HostState {
         process.stopped = None;
         process.state_change = None;
         let (parent, exit_signal) = (process.parent, process.exit_signal);
+        let leads = process.session == pid;
         let descriptors = std::mem::take(&mut process.descriptors);
         // Nobody is left to observe that a standard stream is closed.
         let is_last = self.processes.len() == 1;
@@ -130,7 +131,12 @@ impl HostState {
         self.announce_exit(pid, event::READING);
         // Tasks that wait for a file lock check again.
         self.lock_releases += 1;
+        if leads {
+            self.give_up_terminal(pid, true);
+        }
+        let controlled = self.groups_controlled_by(pid);
         self.reparent_children(pid);
+        self.continue_orphans(&controlled);
         let told = match self.process_by_pid(pid) {
             Some(process) if exit_signal != 0 => Some(Signal {
                 number: exit_signal,
@@ -238,14 +244,11 @@ impl Host {
     /// Removes exited tasks and reaped processes from the tables.
     fn remove_exited(&mut self) {
         self.hand_over_memory();
-        let mut unmapped = Vec::new();
-        for (process, memory) in self.state.processes.iter().zip(&mut self.memories) {
-            if !matches!(process.exit_state, ExitState::Alive) && memory.has_views() {
-                unmapped.extend(memory.forget_views());
+        for (at, memory) in self.memories.iter_mut().enumerate() {
+            let is_alive = matches!(self.state.processes[at].exit_state, ExitState::Alive);
+            if !is_alive && memory.has_views() {
+                self.state.forget_views(memory);
             }
-        }
-        for holder in unmapped {
-            self.state.release(crate::ids::DescriptionId(holder));
         }
         let ended = |task: &Arc<TaskState>| task.run_state.is_ended();
         let gone = |process: &Arc<ProcessState>| matches!(process.exit_state, ExitState::Reaped);

@@ -8,7 +8,7 @@ use everett_vm::{FileView, Memory, Pages};
 use triomphe::Arc;
 
 use crate::bytes::Bytes;
-use crate::files::{Inode, InodeKind};
+use crate::files::{Held, Inode, InodeKind};
 use crate::host::HostState;
 use crate::ids::{DescriptionId, InodeId};
 
@@ -173,27 +173,44 @@ impl HostState {
 
     /// The copy of a memory that `fork` made maps the same files.
     pub(crate) fn inherit_views(&mut self, memory: &mut Memory) {
-        let mut holders = Vec::new();
         memory.for_each_view(|view| {
             view.pages = None;
             view.base = None;
-            holders.push(view.holder);
         });
-        for holder in holders {
-            self.files.retain(DescriptionId(holder));
+        for held in holders(memory) {
+            self.files.hold(held);
         }
+    }
+
+    /// A memory ends, and with it its mappings.
+    pub(crate) fn forget_views(&mut self, memory: &mut Memory) {
+        let held = holders(memory);
+        memory.forget_views();
+        for held in held {
+            self.let_go(held);
+        }
+    }
+
+    /// Releases the open file of a mapping that is gone.
+    pub(crate) fn let_go(&mut self, held: Held) {
+        if held.is_writable
+            && let Some(open) = self.files.description_mut(held.by)
+        {
+            open.writers -= 1;
+        }
+        self.release(held.by);
     }
 
     /// Retains the open files of the current mappings of a memory, and releases those of its former
     /// mappings.
-    pub(crate) fn update_holders(&mut self, before: &[u32], memory: &Memory) {
+    pub(crate) fn update_holders(&mut self, before: &[Held], memory: &Memory) {
         let mut gone = before.to_vec();
         for holder in holders(memory) {
             match gone.iter().position(|old| *old == holder) {
                 Some(at) => {
                     gone.swap_remove(at);
                 }
-                None => self.files.retain(DescriptionId(holder)),
+                None => self.files.hold(holder),
             }
         }
         if !self.files.dirty_pages.is_empty()
@@ -204,7 +221,7 @@ impl HostState {
             self.files.dirty_pages.keep(task.pid, is_mapped);
         }
         for holder in gone {
-            self.release(DescriptionId(holder));
+            self.let_go(holder);
         }
     }
 
@@ -219,6 +236,11 @@ impl HostState {
 }
 
 /// The open file descriptions that a memory's mappings hold.
-pub(crate) fn holders(memory: &Memory) -> Vec<u32> {
-    memory.views().map(|view| view.holder).collect()
+pub(crate) fn holders(memory: &Memory) -> Vec<Held> {
+    let writable = memory.writable_files();
+    let views = memory.views().map(|view| Held {
+        by: DescriptionId(view.holder),
+        is_writable: writable.contains(&view.file),
+    });
+    views.collect()
 }

@@ -1,6 +1,9 @@
 //! The interface between the kernel model and the driver of native processes: access to guest
 //! memory, signals to deliver, and changes to mappings.
 
+use crate::files::Held;
+use crate::ids::DescriptionId;
+
 /// The memory of a native process.
 pub trait Guest {
     /// Reads memory at an address into `into`; `false` if the memory is not readable.
@@ -60,6 +63,15 @@ pub struct MappedFile {
     pub holder: u32,
     /// The mapping is writable.
     pub may_write: bool,
+}
+
+impl MappedFile {
+    pub(crate) fn held(&self) -> Held {
+        Held {
+            by: DescriptionId(self.holder),
+            is_writable: self.may_write,
+        }
+    }
 }
 
 /// A change that the driver must make to the memory of a native process.

@@ -149,6 +149,29 @@ impl Kernel<'_, '_> {
         Ok(self.vm.check_kernel_range(address, len, write)?)
     }
 
+    /// How many of these bytes of guest memory, from the first on, the kernel can access.
+    pub fn accessible_from(&mut self, address: u64, len: u64, write: bool) -> Result<u64, Stop> {
+        const FAULT: Stop = Stop::Errno(Errno::EFAULT);
+        let fits = |checked: Result<(), Stop>| match checked {
+            Ok(()) => Ok(true),
+            Err(Stop::Errno(Errno::EFAULT)) => Ok(false),
+            Err(stop) => Err(stop),
+        };
+        if fits(self.check(address, len, write))? {
+            return Ok(len);
+        }
+        let end = address.checked_add(len).ok_or(FAULT)?;
+        let mut at = address;
+        while at < end {
+            let next = (at / PAGE as u64 + 1).saturating_mul(PAGE as u64).min(end);
+            if !fits(self.check(address, next - address, write))? {
+                break;
+            }
+            at = next;
+        }
+        Ok(at - address)
+    }
+
     /// A copy of guest memory, symbolic bytes included.
     pub fn read_buffer(&mut self, address: u64, len: u64) -> Result<Buffer, Stop> {
         // A short read of native memory fails by itself. A long one must not allocate in vain.

@@ -128,12 +128,12 @@ impl Host {
 
     /// Retains the file of a new mapping.
     pub fn retain_mapped(&mut self, file: MappedFile) {
-        self.state.files.retain(DescriptionId(file.holder));
+        self.state.files.hold(file.held());
     }
 
     /// Releases the file of a removed mapping.
     pub fn release_mapped(&mut self, file: MappedFile) {
-        self.state.release(DescriptionId(file.holder));
+        self.state.let_go(file.held());
     }
 
     /// Records that a process no longer has a shared mapping of a file: its next write to one is a

@@ -43,7 +43,9 @@ impl HostState {
     /// Whether the wait is over: its condition holds, or its deadline has passed.
     #[inline]
     pub fn wait_is_over(&self, task: &TaskState, wait: &Wait) -> bool {
-        if wait.deadline_ns.is_some_and(|at| at <= self.clock_ns) {
+        if let Some(at) = wait.deadline_ns
+            && at <= self.time_of(wait.clock())
+        {
             return true;
         }
         // Where many sleep, the scheduler asks this most of the time.
@@ -53,7 +55,7 @@ impl HostState {
     /// Whether the condition of a wait holds.
     fn holds(&self, task: &TaskState, condition: &WaitCondition) -> bool {
         match condition {
-            WaitCondition::Never => false,
+            WaitCondition::Never | WaitCondition::ProcessorTime(_) => false,
             WaitCondition::Futex(..) => task.woken,
             WaitCondition::Ready(files) => files.iter().any(|(id, events)| {
                 self.readiness_for((task.pid, task.tid), *id) & (events | ALWAYS) != 0
@@ -64,6 +66,7 @@ impl HostState {
                 !child.borrows_memory || !matches!(child.exit_state, ExitState::Alive)
             }),
             WaitCondition::Signals(mask) => self.pending_signals(task) & mask != 0,
+            WaitCondition::SignalTaken => !self.has_deliverable_signal(task),
             WaitCondition::LockReleased(count) => self.lock_releases != *count,
             WaitCondition::SocketSpace(socket) => self.has_room(*socket),
             WaitCondition::StreamBytes(socket) => self.has_stream_bytes(*socket),

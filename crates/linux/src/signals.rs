@@ -4,6 +4,7 @@
 use everett_expr::VisitTerms;
 use everett_vm::Value;
 
+pub const SIGHUP: i32 = 1;
 pub const SIGILL: i32 = 4;
 pub const SIGTRAP: i32 = 5;
 pub const SIGABRT: i32 = 6;
@@ -16,6 +17,8 @@ pub const SIGALRM: i32 = 14;
 pub const SIGCHLD: i32 = 17;
 pub const SIGCONT: i32 = 18;
 pub const SIGSTOP: i32 = 19;
+pub const SIGTTIN: i32 = 21;
+pub const SIGTTOU: i32 = 22;
 pub const SIGXCPU: i32 = 24;
 pub const SIGXFSZ: i32 = 25;
 pub const SIGVTALRM: i32 = 26;

@@ -5,7 +5,7 @@ use triomphe::Arc;
 use crate::host::HostState;
 use crate::kernel::Kernel;
 use crate::limits::{Limit, PROCESSOR_TIME, UNLIMITED};
-use crate::process::{ExitState, ProcessState};
+use crate::process::{ExitState, ProcessState, RunState};
 use crate::signals::{SIGALRM, SIGKILL, SIGPROF, SIGVTALRM, SIGXCPU, Signal, code};
 use crate::timers::{Notice, TimeBase, Timer, TimerAction};
 
@@ -62,11 +62,20 @@ impl HostState {
         steady.map(|timer| timer.at_ns).min()
     }
 
-    /// The shortest processor time after which a timer on a processor-time clock can expire.
+    /// The shortest processor time after which a timer or a sleep on a clock of processor time can
+    /// end.
     pub fn processor_time_left(&self) -> Option<u64> {
         let timers = self.timers.iter().map(|(_, timer)| timer);
         let others = timers.filter(|timer| timer.base != TimeBase::Host);
-        let left = others.map(|timer| timer.at_ns.saturating_sub(self.time_of(timer.base)));
+        let timers = others.map(|timer| (timer.base, timer.at_ns));
+        let sleeps = self.tasks.iter().filter_map(|task| match &task.run_state {
+            RunState::Waiting(wait) if wait.clock() != TimeBase::Host => {
+                Some((wait.clock(), wait.deadline_ns?))
+            }
+            _ => None,
+        });
+        let ends = timers.chain(sleeps);
+        let left = ends.map(|(base, at_ns)| at_ns.saturating_sub(self.time_of(base)));
         let limited = self.processes.iter().filter_map(|process| {
             let until_ns = processor_time_of(process, |limit| limit.soft.min(limit.hard))?;
             Some(until_ns.saturating_sub(process.cpu_ns))

@@ -12,6 +12,7 @@ use crate::outcome::{Ending, HostExit};
 use crate::process::{ExitState, ExitStatus, RunState, TaskName};
 use crate::readiness::Signalled;
 use crate::schedule::{Decision, PreemptionPoint, QUANTUM};
+use crate::timers::TimeBase;
 use crate::wait::WakeSource;
 
 /// Maximum number of consecutive jumps of the clock to a timer without any thread becoming
@@ -157,7 +158,7 @@ impl HostState {
     /// retry of a connection request.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.tasks.iter().filter_map(|task| match &task.run_state {
-            RunState::Waiting(wait) => wait.deadline_ns,
+            RunState::Waiting(wait) if wait.clock() == TimeBase::Host => wait.deadline_ns,
             _ => None,
         });
         let others = self.next_timer().into_iter().chain(self.wire.next_retry());

@@ -4,6 +4,7 @@
 
 use crate::ids::{DescriptionId, InodeId, ObjectId};
 use crate::ipc::IpcWait;
+use crate::timers::TimeBase;
 
 /// Identity of a futex word on a host.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -29,6 +30,8 @@ pub enum FutexKey {
 pub enum WaitCondition {
     /// No condition: only the deadline or a signal ends the wait.
     Never,
+    /// The deadline has passed on this clock of processor time, on which it is.
+    ProcessorTime(TimeBase),
     /// A wake-up at this futex with one of these bits.
     Futex(FutexKey, u32),
     /// One of these open files has one of its poll events (`POLLIN` and so on).
@@ -42,6 +45,9 @@ pub enum WaitCondition {
     VforkDone(u32),
     /// One of these signals is pending, blocked or not.
     Signals(u64),
+    /// The signal that the call has sent to its own thread is no longer pending. Until then, it
+    /// interrupts the wait.
+    SignalTaken,
     /// A file lock is released; the value is the number of releases at the start of the wait.
     LockReleased(u64),
     /// A socket has space for one more message or connection, or is closed.
@@ -78,7 +84,7 @@ pub enum ChildFilter {
 /// The wait of a blocked system call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// Deadline on the virtual clock.
+    /// Deadline on its clock.
     pub deadline_ns: Option<u64>,
     /// The condition that ends it.
     pub condition: WaitCondition,
@@ -86,6 +92,16 @@ pub struct Wait {
     pub what: &'static str,
     /// It restarts after a signal whose action has `SA_RESTART`.
     pub restarts: bool,
+}
+
+impl Wait {
+    /// The clock of the deadline.
+    pub fn clock(&self) -> TimeBase {
+        match self.condition {
+            WaitCondition::ProcessorTime(base) => base,
+            _ => TimeBase::Host,
+        }
+    }
 }
 
 /// The source of the event that ends a wait once all threads of the host are blocked, least

@@ -47,7 +47,7 @@ pub use image::{Image, ImageError, Replaced};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{
     AccessFault, BREAK_END, BREAK_START, Backing, Buffer, FileView, MAX_STACKS, Mapping,
-    MappingTraits, Memory, Merge, Object, ObjectKind, PAGE, Pages, Placement, Protection,
+    MappingTraits, Memory, Merge, Object, ObjectKind, OnFork, PAGE, Pages, Placement, Protection,
     WrittenPages, made_bytes,
 };
 pub use oracle::{ConcreteOracle, Narrowed, Note, Oracle, Suspend};

@@ -87,6 +87,8 @@ pub struct Description {
     pub owner: Owner,
     /// Number of descriptors that refer to it.
     pub references: u32,
+    /// How many of them are shared mappings that are writable or can be made so.
+    pub writers: u32,
     /// The directions in which calls on it may fail, as the program has set them; `None` if the
     /// program has set nothing.
     pub faults: Option<u8>,
@@ -107,12 +109,22 @@ impl Description {
             flags: OpenFlags(flags),
             owner: Owner::NONE,
             references: 1,
+            writers: 0,
             faults: None,
             fragments: None,
             pieces: 0,
             symbolic: 0,
         }
     }
+}
+
+/// The reference of a mapping to an open file description.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// The open file description.
+    pub by: DescriptionId,
+    /// The mapping is shared, and writable or can be made so.
+    pub is_writable: bool,
 }
 
 /// A file descriptor of a process.

@@ -220,6 +220,11 @@ impl Inode {
         Inode::new(InodeKind::Directory(Directory::new(parent)), mode, now_ns)
     }
 
+    /// Whether writes to it succeed whatever they write: `/dev/null` and `/dev/zero`.
+    pub fn ignores_bytes(&self) -> bool {
+        matches!(self.kind, InodeKind::Device(Device::Null | Device::Zero))
+    }
+
     /// Whether it is a regular file.
     pub fn is_regular(&self) -> bool {
         matches!(self.kind, InodeKind::Regular(_))

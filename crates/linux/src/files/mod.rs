@@ -18,7 +18,7 @@ mod walk;
 pub use access::{EXECUTE, FsCredentials, READ, WRITE};
 pub use changes::{ChangedFile, FileChange};
 pub use description::{
-    Description, Descriptor, Descriptors, Input, OpenFlags, Owner, Receiver, Target,
+    Description, Descriptor, Descriptors, Held, Input, OpenFlags, Owner, Receiver, Target,
 };
 pub use dirty_pages::DirtyPages;
 pub use disk::Disk;
@@ -160,6 +160,22 @@ impl Files {
         if let Some(description) = self.description_mut(id) {
             description.references += 1;
         }
+    }
+
+    /// Adds the reference of a mapping.
+    pub fn hold(&mut self, held: Held) {
+        self.retain(held.by);
+        if held.is_writable
+            && let Some(description) = self.description_mut(held.by)
+        {
+            description.writers += 1;
+        }
+    }
+
+    /// Whether a process has a shared mapping of this file that is writable or can be made so.
+    pub fn is_mapped_writable(&self, id: InodeId) -> bool {
+        let mut open = self.descriptions.iter().flatten();
+        open.any(|open| open.writers > 0 && matches!(open.target, Target::Inode(of) if of == id))
     }
 
     /// Drops a reference to an open file description. Returns it if that was the last one.

@@ -27,7 +27,16 @@ pub struct Registration {
     pub signal: i32,
     /// The value that the signal carries.
     pub value: u64,
+    /// The netlink socket that gets these bytes instead of a signal (`SIGEV_THREAD`).
+    pub cookie: Option<(ObjectId, Cookie)>,
 }
+
+/// What a library sends itself to start a thread. The last byte says why it gets it.
+pub type Cookie = [u8; 32];
+
+/// Reasons of notifications by a socket: a message has arrived, or none will be told.
+const ARRIVED: u8 = 1;
+const REMOVED: u8 = 2;
 
 /// A message queue.
 #[derive(Clone, Debug)]
@@ -80,7 +89,8 @@ impl MessageQueue {
             .map(|message| message.bytes.len())
             .sum();
         let (notice, signal, pid) = match &self.registration {
-            // `SIGEV_SIGNAL`, or `SIGEV_NONE`.
+            // `SIGEV_THREAD`, `SIGEV_SIGNAL`, or `SIGEV_NONE`.
+            Some(told) if told.cookie.is_some() => (2, 0, told.pid),
             Some(told) if told.signal > 0 => (0, told.signal, told.pid),
             Some(told) => (1, 0, told.pid),
             None => (0, 0, 0),
@@ -166,6 +176,28 @@ impl HostState {
     pub(crate) fn destroy_unused_queue(&mut self, id: ObjectId) {
         if queue(self, id).is_some_and(|queue| queue.open == 0 && !queue.named) {
             self.objects.remove(id.0);
+        }
+    }
+}
+
+impl HostState {
+    /// Ends the registration of a process with a queue.
+    pub fn end_registration(&mut self, id: ObjectId) {
+        let queue = queue_mut(self, id);
+        if let Some(told) = queue.and_then(|queue| queue.registration.take()) {
+            self.send_cookie(told, REMOVED);
+        }
+    }
+
+    /// Notifies a process by its socket, if it wants that.
+    pub fn notify_by_socket(&mut self, told: Registration) {
+        self.send_cookie(told, ARRIVED);
+    }
+
+    fn send_cookie(&mut self, told: Registration, reason: u8) {
+        if let Some((socket, mut cookie)) = told.cookie {
+            cookie[cookie.len() - 1] = reason;
+            self.send_back(socket, &cookie);
         }
     }
 }

@@ -276,10 +276,12 @@ impl HostState {
         {
             self.lock_releases += 1;
         }
-        if let Some(Target::Object(object)) = target
-            && let Some(queue) = message_queue::queue_mut(self, object)
-        {
-            queue.registration = queue.registration.filter(|other| other.pid != pid);
+        if let Some(Target::Object(object)) = target {
+            let queue = message_queue::queue_mut(self, object);
+            let registered = queue.and_then(|queue| queue.registration);
+            if registered.is_some_and(|other| other.pid == pid) {
+                self.end_registration(object);
+            }
         }
         self.release(id);
     }

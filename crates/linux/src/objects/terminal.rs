@@ -12,6 +12,7 @@ use crate::host::HostState;
 use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
 use crate::queue::ByteQueue;
+use crate::signals::{SIGTTIN, SIGTTOU};
 
 /// Maximum number of output bytes that wait for the master side.
 const MAX_OUTPUT: u64 = 65536;
@@ -20,7 +21,6 @@ const MAX_INPUT: u64 = 4095;
 /// Size of the kernel's `struct termios`.
 pub const SETTINGS_SIZE: usize = 36;
 
-const SIGHUP: i32 = 1;
 const SIGINT: i32 = 2;
 const SIGQUIT: i32 = 3;
 const SIGTSTP: i32 = 20;
@@ -40,6 +40,7 @@ mod flag {
     pub const ECHO_NEWLINE: u32 = 0o100;
     pub const NO_FLUSH: u32 = 0o200;
     pub const ECHO_CONTROL: u32 = 0o1000;
+    pub const STOPS_OUTPUT: u32 = 0o400;
     pub const ECHO_KILL_ERASE: u32 = 0o4000;
 }
 
@@ -162,6 +163,11 @@ impl Terminal {
             typed: Vec::new(),
             output: ByteQueue::default(),
         }
+    }
+
+    /// Whether the master side is closed.
+    pub fn is_hung_up(&self) -> bool {
+        !self.is_held
     }
 
     /// Records that the slave side is opened.
@@ -501,14 +507,14 @@ fn close_holder(host: &mut HostState, open: OpenObject<'_>) {
     };
     terminal.is_held = false;
     let (line, users) = (terminal.line, terminal.users);
-    let (number, foreground) = (terminal.number, terminal.foreground);
+    let number = terminal.number;
     host.remove_line(number);
+    host.hang_up(open.object);
     if users == 0 {
         host.objects.remove(line.0);
         host.objects.remove(open.object.0);
         return;
     }
-    host.send_to_group(foreground, SIGHUP);
     host.announce(line, event::ALL);
 }
 
@@ -518,6 +524,7 @@ fn read_input(
     wanted: u64,
 ) -> Result<Buffer, Stop> {
     let id = holder(kernel.host, open.object).ok_or(Errno::EIO)?;
+    kernel.check_foreground(id, SIGTTIN)?;
     let terminal = terminal_mut(kernel.host, id).ok_or(Errno::EIO)?;
     if wanted == 0 {
         return Ok(Buffer::zeroed(0));
@@ -542,6 +549,10 @@ fn print_output(
     parts: &[Buffer],
 ) -> Result<u64, Stop> {
     let id = holder(kernel.host, open.object).ok_or(Errno::EIO)?;
+    let local = terminal(kernel.host, id).map_or(0, |terminal| terminal.settings.local);
+    if local & flag::STOPS_OUTPUT != 0 {
+        kernel.check_foreground(id, SIGTTOU)?;
+    }
     let mut printed = Vec::new();
     for part in parts {
         printed.extend((0..part.len()).map(|at| part.byte(kernel.vm.arena, at)));
@@ -594,29 +605,5 @@ fn close_line(host: &mut HostState, open: OpenObject<'_>) {
     } else {
         host.objects.remove(open.object.0);
         host.objects.remove(id.0);
-    }
-}
-
-impl HostState {
-    /// Sends a signal from the kernel to a process group.
-    pub fn send_to_group(&mut self, group: u32, signal: i32) {
-        let members = self
-            .processes
-            .iter()
-            .filter(|process| process.group == group);
-        let members: Vec<u32> = members.map(|process| process.pid).collect();
-        for pid in members {
-            self.send_to_process(pid, signal);
-        }
-    }
-
-    /// The controlling terminal of a session.
-    pub fn terminal_of_session(&self, session: u32) -> Option<ObjectId> {
-        let mut objects = self.objects.iter();
-        let found = objects.find(|(_, object)| match object {
-            Object::Terminal(terminal) => terminal.session == Some(session),
-            _ => false,
-        });
-        found.map(|(id, _)| ObjectId(id))
     }
 }

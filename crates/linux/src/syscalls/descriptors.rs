@@ -6,6 +6,7 @@ use super::locks;
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, InodeKind, OpenFlags, Target};
 use crate::kernel::{Answer, Kernel, Stop};
+use crate::objects::message_queue::queue;
 use crate::objects::{Object, pipe};
 use crate::owners;
 use crate::table::ArgKind::{Fd, Flags, Int};
@@ -89,10 +90,26 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if opened.is_some_and(|(_, operations)| operations.seeks) {
         return Ok(Value::ZERO);
     }
+    let wanted = call.args[1];
+    if let Target::Object(id) = description.target
+        && queue(kernel.host, id).is_some()
+    {
+        /// Size of what can be read of a message queue (`FILENT_SIZE`).
+        const SIZE: u64 = 80;
+        let offset = match call.int(2) {
+            SET => moved(0, wanted)?,
+            CURRENT => moved(description.offset, wanted)?,
+            END => moved(SIZE, wanted)?,
+            DATA | HOLE if wanted >= SIZE => return Err(Errno::ENXIO.into()),
+            DATA => wanted,
+            HOLE => SIZE,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        return Ok(kernel.move_to(descriptor, offset));
+    }
     let Target::Inode(id) = description.target else {
         return Err(Errno::ESPIPE.into());
     };
-    let wanted = call.args[1];
     /// The largest file, as ext4 has it with blocks of 4 KiB.
     const LARGEST: u64 = (1 << 44) - 4096;
     let offset = match (call.int(2), &kernel.host.files.tree.get(id).kind) {
@@ -114,10 +131,7 @@ fn lseek(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if offset > LARGEST {
         return Err(Errno::EINVAL.into());
     }
-    if let Some(description) = kernel.host.files.description_mut(descriptor.description) {
-        description.offset = offset;
-    }
-    Ok(Value::concrete(offset))
+    Ok(kernel.move_to(descriptor, offset))
 }
 
 fn moved(base: u64, by: u64) -> Result<u64, Errno> {
@@ -336,6 +350,13 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
+    fn move_to(&mut self, descriptor: Descriptor, offset: u64) -> Value {
+        if let Some(description) = self.host.files.description_mut(descriptor.description) {
+            description.offset = offset;
+        }
+        Value::concrete(offset)
+    }
+
     fn is_pipe(&self, description: &Description) -> bool {
         matches!(description.target, Target::Object(id) if pipe(self.host, id).is_some())
     }
@@ -418,6 +439,7 @@ impl Kernel<'_, '_> {
         /// `F_SEAL_` bits: seal, shrink, grow, write, future write.
         const KNOWN: u32 = 0x1f;
         const SEALED: u32 = 1;
+        const WRITE: u32 = 8;
         let Target::Inode(id) = description.target else {
             return Err(Errno::EINVAL.into());
         };
@@ -430,6 +452,9 @@ impl Kernel<'_, '_> {
         let seals = self.host.files.tree.get(id).seals.ok_or(Errno::EINVAL)?;
         if seals & SEALED != 0 {
             return Err(Errno::EPERM.into());
+        }
+        if more & !seals & WRITE != 0 && self.host.files.is_mapped_writable(id) {
+            return Err(Errno::EBUSY.into());
         }
         self.host.files.tree.get_mut(id).seals = Some(seals | more);
         Ok(Value::ZERO)

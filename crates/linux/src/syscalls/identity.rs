@@ -11,6 +11,7 @@ use crate::table::ArgKind::{Buffer, Flags, Int, Pointer};
 use crate::table::property::ONE_THREAD;
 use crate::table::{Call, Row};
 use crate::timers::TimeBase;
+use crate::transfers::IoRange;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -100,7 +101,11 @@ fn getrandom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         return Err(Errno::EINVAL.into());
     }
     let len = call.args[1].min(MAX);
-    kernel.check(call.args[0], len, true)?;
+    let range = IoRange {
+        address: call.args[0],
+        len,
+    };
+    let len = kernel.accessible(&[range], len, true)?;
     let bytes = kernel.draw(len as usize)?;
     kernel.write_buffer(call.args[0], &bytes)?;
     Ok(Value::concrete(len))

@@ -2,7 +2,7 @@
 
 use everett_vm::{Buffer, Value};
 
-use crate::bytes::input_bytes;
+use crate::bytes::{input_bytes, join};
 use crate::errno::Errno;
 use crate::files::{Description, Descriptor, Device, InodeKind, OpenFlags, Target};
 use crate::host::HostState;
@@ -13,6 +13,7 @@ use crate::signals::SIGXFSZ;
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::property::{READS, SHOWS_INPUT, WRITES};
 use crate::table::{Call, Row};
+use crate::transfers::{COPIES, IoRange, MAX_TRANSFER, first_bytes, skip};
 use crate::wait::WaitCondition;
 
 /// Rows of this family.
@@ -135,21 +136,8 @@ const STREAM_WRITE_ERRORS: &[Errno] = &[
 
 /// Maximum number of buffers of one call (`IOV_MAX`).
 const IOV_MAX: u64 = 1024;
-/// Maximum number of bytes of one call.
-const MAX_TRANSFER: u64 = 0x7fff_f000;
 /// Maximum number of random bytes of one read.
 const MAX_RANDOM: u64 = 0x1ff_ffff;
-/// Number of copies of the bytes of a transfer that are in memory at once: in transit, and at the
-/// destination.
-const COPIES: u64 = 2;
-
-/// A range of guest memory.
-#[derive(Copy, Clone)]
-pub struct IoRange {
-    pub address: u64,
-    pub len: u64,
-}
-
 /// File offset of a transfer.
 #[derive(Copy, Clone)]
 enum At {
@@ -229,43 +217,12 @@ fn pwritev2(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     })
 }
 
-/// What remains of the ranges after their first `count` bytes.
-pub fn skip(ranges: &[IoRange], mut count: u64) -> Vec<IoRange> {
-    let mut rest = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        let gone = range.len.min(count);
-        count -= gone;
-        rest.push(IoRange {
-            address: range.address.wrapping_add(gone),
-            len: range.len - gone,
-        });
-    }
-    rest
-}
-
 fn offset(offset: u64) -> Result<At, Errno> {
     if offset as i64 >= 0 {
         Ok(At::Offset(offset))
     } else {
         Err(Errno::EINVAL)
     }
-}
-
-/// The first `left` bytes of consecutive buffers.
-fn first_bytes(parts: Vec<Buffer>, mut left: u64) -> Vec<Buffer> {
-    let mut first = Vec::with_capacity(parts.len());
-    for part in parts {
-        let len = (part.len() as u64).min(left) as usize;
-        left -= len as u64;
-        if len == part.len() {
-            first.push(part);
-        } else {
-            let mut cut = Buffer::zeroed(len);
-            cut.copy_from(0, &part, 0, len);
-            first.push(cut);
-        }
-    }
-    first
 }
 
 impl Kernel<'_, '_> {
@@ -408,7 +365,12 @@ impl Kernel<'_, '_> {
             },
         };
         let random = self.host.random;
-        let bytes = self.apply_symbolic_source(descriptor.description, bytes)?;
+        let mut bytes = self.apply_symbolic_source(descriptor.description, bytes)?;
+        if let Target::Inode(_) = description.target {
+            let there = self.accessible(ranges, bytes.len() as u64, true);
+            let there = there.inspect_err(|_| self.host.random = random)?;
+            bytes = join(first_bytes(vec![bytes], there));
+        }
         self.scatter(ranges, &bytes)
             .inspect_err(|_| self.host.random = random)?;
         let read = bytes.len() as u64;
@@ -592,27 +554,6 @@ impl Kernel<'_, '_> {
         })
     }
 
-    /// Writes bytes into ranges of guest memory, after a check of all ranges.
-    pub fn scatter(&mut self, ranges: &[IoRange], bytes: &Buffer) -> Result<(), Stop> {
-        for write in [false, true] {
-            let mut done = 0;
-            for range in ranges {
-                let len = (range.len as usize).min(bytes.len() - done);
-                if !write {
-                    self.check(range.address, len as u64, true)?;
-                } else if len == bytes.len() {
-                    self.write_buffer(range.address, bytes)?;
-                } else {
-                    let mut part = Buffer::zeroed(len);
-                    part.copy_from(0, bytes, done, len);
-                    self.write_buffer(range.address, &part)?;
-                }
-                done += len;
-            }
-        }
-        Ok(())
-    }
-
     fn write_file(&mut self, fd: i32, ranges: &[IoRange], at: At) -> Answer {
         let (descriptor, description) = self.description(fd)?;
         if !description.flags.writable() {
@@ -644,7 +585,20 @@ impl Kernel<'_, '_> {
             }
             _ => {}
         }
-        let parts = self.gather(ranges)?;
+        let parts = match description.target {
+            Target::Inode(id) if self.host.files.tree.get(id).ignores_bytes() => {
+                match self.gather(ranges) {
+                    Err(Stop::Errno(_)) => return Ok(Value::concrete(wanted)),
+                    parts => parts?,
+                }
+            }
+            Target::Inode(_) => {
+                let most = self.limit_transfer(wanted);
+                let there = self.accessible(ranges, most, false)?;
+                self.gather_most(ranges, there)?
+            }
+            _ => self.gather(ranges)?,
+        };
         let written = parts.iter().map(|part| part.len() as u64).sum();
         match description.target {
             Target::Object(_) | Target::Stdin(_) => return Err(Errno::EBADF.into()),
@@ -732,29 +686,6 @@ impl Kernel<'_, '_> {
             Some(limit) => Ok(end.min(limit.max(start))),
             None => Ok(end),
         }
-    }
-
-    pub fn gather(&mut self, ranges: &[IoRange]) -> Result<Vec<Buffer>, Stop> {
-        let all = ranges.iter().map(|range| range.len).sum();
-        self.gather_most(ranges, self.limit_transfer(all).min(MAX_TRANSFER))
-    }
-
-    /// All bytes of the ranges: messages are not truncated.
-    pub fn gather_all(&mut self, ranges: &[IoRange]) -> Result<Vec<Buffer>, Stop> {
-        self.gather_most(ranges, MAX_TRANSFER)
-    }
-
-    fn gather_most(&mut self, ranges: &[IoRange], mut left: u64) -> Result<Vec<Buffer>, Stop> {
-        let wanted = ranges.iter().map(|range| range.len);
-        let wanted = wanted.fold(0, u64::saturating_add).min(left);
-        self.vm.need_room(wanted.saturating_mul(COPIES))?;
-        let mut parts = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            let len = range.len.min(left);
-            left -= len;
-            parts.push(self.read_buffer(range.address, len)?);
-        }
-        Ok(parts)
     }
 
     pub fn write_regular(&mut self, id: crate::ids::InodeId, start: u64, parts: &[Buffer]) {

@@ -9,7 +9,10 @@ use crate::files::{Description, OpenFlags, Target};
 use crate::ids::{DescriptionId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::limits::QUEUE_BYTES;
-use crate::objects::message_queue::{MessageQueue, QueuedMessage, Registration, queue, queue_mut};
+use crate::objects::message_queue::{
+    Cookie, MessageQueue, QueuedMessage, Registration, queue, queue_mut,
+};
+use crate::objects::socket::Domain;
 use crate::objects::{Object, event};
 use crate::signals::{Signal, code, is_signal};
 use crate::table::ArgKind::{Buffer, Fd, Flags, Int, Path, Pointer};
@@ -43,7 +46,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::EINTR],
         mq_timedreceive,
     ),
-    Row::new("mq_notify", 244, &[Fd, Pointer], &[], mq_notify).without("SIGEV_THREAD"),
+    Row::new("mq_notify", 244, &[Fd, Pointer], &[], mq_notify),
     Row::new(
         "mq_getsetattr",
         245,
@@ -172,6 +175,7 @@ fn mq_timedreceive(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 fn mq_notify(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const SIGNAL: u32 = 0;
     const NONE: u32 = 1;
+    const THREAD: u32 = 2;
     let pid = kernel.process().pid;
     let wanted = match call.args[1] {
         0 => None,
@@ -182,18 +186,29 @@ fn mq_notify(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
                 u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
             };
             let (signal, kind) = (field(0) as i32, field(4));
+            let registration = Registration {
+                pid,
+                signal,
+                value,
+                cookie: None,
+            };
             match kind {
                 NONE => Some(Registration {
-                    pid,
                     signal: 0,
-                    value,
+                    ..registration
                 }),
-                SIGNAL if signal == 0 || is_signal(signal) => {
-                    Some(Registration { pid, signal, value })
-                }
-                2 => {
-                    kernel.refuse("mq_notify", "mq_notify with SIGEV_THREAD");
-                    return Err(Errno::ENOSYS.into());
+                SIGNAL if signal == 0 || is_signal(signal) => Some(registration),
+                THREAD => {
+                    let bytes = kernel.read_bytes(value, size_of::<Cookie>() as u64)?;
+                    let cookie = bytes.first_chunk().copied().unwrap_or_default();
+                    let socket = kernel.find_socket(signal)?;
+                    if kernel.socket_of(socket.open())?.domain != Domain::Netlink {
+                        return Err(Errno::EINVAL.into());
+                    }
+                    Some(Registration {
+                        cookie: Some((socket.object, cookie)),
+                        ..registration
+                    })
                 }
                 _ => return Err(Errno::EINVAL.into()),
             }
@@ -206,7 +221,7 @@ fn mq_notify(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     match (wanted, queue.registration) {
         (Some(_), Some(_)) => return Err(Errno::EBUSY.into()),
         (Some(_), None) => queue.registration = wanted,
-        (None, Some(other)) if other.pid == pid => queue.registration = None,
+        (None, Some(other)) if other.pid == pid => kernel.host.end_registration(id),
         (None, _) => {}
     }
     Ok(Value::ZERO)
@@ -373,9 +388,12 @@ impl Kernel<'_, '_> {
         let Some(queue) = queue_mut(self.host, id).filter(|_| !is_awaited) else {
             return;
         };
-        if let Some(registration) = queue.registration.take()
-            && registration.signal != 0
-        {
+        let Some(registration) = queue.registration.take() else {
+            return;
+        };
+        if registration.cookie.is_some() {
+            self.host.notify_by_socket(registration);
+        } else if registration.signal != 0 {
             let sent =
                 Signal::from_process(registration.signal, code::MESSAGE_QUEUE, self.process());
             let signal = Signal {

@@ -2,11 +2,11 @@
 
 use everett_vm::Value;
 
-use super::input_output::IoRange;
 use crate::capabilities::SYS_RESOURCE;
 use crate::errno::Errno;
 use crate::files::{About, Generated};
 use crate::kernel::{Answer, Kernel, Stop};
+use crate::transfers::IoRange;
 
 /// Bytes that are read of what is written.
 const LONGEST: u64 = 15;

@@ -3,15 +3,15 @@
 use std::net::IpAddr;
 
 use super::sockets::OpenSocket;
-use super::time::SECOND;
+use super::time::{SECOND, timespec};
 use crate::capabilities::{SETGID, SETUID, SYS_ADMIN};
 use crate::errno::Errno;
 use crate::files::Descriptor;
 use crate::ids::DescriptionId;
 use crate::kernel::{Kernel, Stop};
 use crate::objects::socket::{
-    Ancillary, Credentials, Domain, ETHERNET, Received, SO_TIMESTAMP, SO_TIMESTAMPNS, SocketType,
-    level, message_flag,
+    Ancillary, Credentials, Domain, ETHERNET, Received, SO_TIMESTAMP, SO_TIMESTAMPING,
+    SO_TIMESTAMPNS, SocketType, level, message_flag,
 };
 
 const SOL_SOCKET: u32 = 1;
@@ -132,6 +132,9 @@ impl Kernel<'_, '_> {
             match (domain, word(8)) {
                 (Domain::Unix, SOL_SOCKET) => {
                     self.add_ancillary(&mut ancillary, word(12), data)?;
+                }
+                (Domain::Inet | Domain::Inet6, SOL_SOCKET) if word(12) == SO_TIMESTAMPING => {
+                    self.refuse("sendmsg", "the time at which a message is sent");
                 }
                 (Domain::Inet | Domain::Inet6, level) if has_headers => {
                     add_of_header(&mut ancillary, (level, word(12)), data)?;
@@ -281,7 +284,15 @@ impl Kernel<'_, '_> {
             let parts = [arrived / SECOND, arrived % SECOND / unit];
             control_messages.push((SOL_SOCKET, kind, parts.map(u64::to_le_bytes).concat()));
         }
-        if socket.domain == Domain::Unix && socket.options.pass_credentials {
+        if socket.kind != SocketType::Stream && socket.options.wants_timestamping() {
+            let arrived = received.arrived_ns.unwrap_or(now);
+            let mut times = timespec(arrived);
+            times.resize(3 * times.len(), 0);
+            control_messages.push((SOL_SOCKET, SO_TIMESTAMPING, times));
+        }
+        // The end of a connection that keeps messages is not a message.
+        let is_message = received.credentials.is_some() || socket.kind == SocketType::Stream;
+        if socket.domain == Domain::Unix && socket.options.pass_credentials && is_message {
             let sender = received.credentials.unwrap_or(Credentials::NOBODY);
             control_messages.push((SOL_SOCKET, CREDENTIALS, sender.to_bytes()));
         }

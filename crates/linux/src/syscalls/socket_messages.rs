@@ -3,7 +3,6 @@
 use everett_vm::Value;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use super::input_output::{IoRange, skip};
 use super::sockets::OpenSocket;
 use crate::errno::Errno;
 use crate::files::Target;
@@ -17,6 +16,7 @@ use crate::objects::socket::{
 use crate::table::ArgKind::{Buffer as Bytes, Fd, Flags, Int, Pointer, Symbolic};
 use crate::table::property::{MESSAGES, READS, SHOWS_INPUT, WRITES};
 use crate::table::{Call, Row};
+use crate::transfers::{IoRange, skip};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -41,7 +41,8 @@ pub const ROWS: &[Row] = &[
     .without("MSG_ERRQUEUE"),
     Row::new("sendmsg", 46, &[Fd, Pointer, Flags], SEND_ERRORS, sendmsg)
         .with(WRITES)
-        .fails_where(message_fails),
+        .fails_where(message_fails)
+        .without("the time at which a message is sent"),
     Row::new(
         "recvmsg",
         47,
@@ -60,7 +61,8 @@ pub const ROWS: &[Row] = &[
         sendmmsg,
     )
     .with(WRITES | MESSAGES)
-    .fails_where(message_fails),
+    .fails_where(message_fails)
+    .without("the time at which a message is sent"),
     Row::new(
         "recvmmsg",
         299,

@@ -9,8 +9,8 @@ use crate::frames::protocol;
 use crate::ids::ObjectId;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::socket::{
-    Credentials, Domain, LOOPBACK, Socket, SocketState, UDP_CORK, capabilities_for,
-    has_missing_effect, level,
+    Credentials, Domain, LOOPBACK, SO_TIMESTAMP, SO_TIMESTAMPING, SO_TIMESTAMPNS, Socket,
+    SocketState, SocketType, UDP_CORK, capabilities_for, has_missing_effect, level,
 };
 use crate::table::ArgKind::{Fd, Int, Pointer};
 use crate::table::{Call, Row};
@@ -117,6 +117,10 @@ fn setsockopt(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         // hops for TCP only.
         (level::IP, HOPS | LEAST_HOPS) | (level::IPV6, HOPS6) => !socket.is_tcp(),
         (level::SOCKET, BIND_TO_DEVICE) => !socket.kind.has_connections(),
+        // Bytes of a stream have no arrival times in the model.
+        (level::SOCKET, SO_TIMESTAMP | SO_TIMESTAMPNS | SO_TIMESTAMPING) => {
+            socket.kind != SocketType::Stream
+        }
         _ => false,
     };
     if (level, name) == (level::UDP, UDP_CORK) && !socket.options.is_corked() {

@@ -8,6 +8,7 @@ use crate::host::HostState;
 use crate::ids::{InodeId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::{Object, SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
+use crate::signals::SIGTTOU;
 
 /// Maximum number of terminals of a host.
 const MAX: u32 = 4096;
@@ -35,6 +36,21 @@ mod request {
     pub const GET_NUMBER: u64 = 0x8004_5430;
     pub const LOCK: u64 = 0x4004_5431;
     pub const GET_LOCK: u64 = 0x8004_5439;
+
+    /// Whether processes in the background must not make the request.
+    pub fn of_the_foreground(request: u64) -> bool {
+        matches!(
+            request,
+            SET_SETTINGS
+                | SET_SETTINGS_DRAINED
+                | SET_SETTINGS_FLUSHED
+                | SEND_BREAK
+                | SEND_BREAK_POSIX
+                | FLOW
+                | FLUSH
+                | SET_FOREGROUND
+        )
+    }
 }
 
 impl HostState {
@@ -144,6 +160,21 @@ impl Kernel<'_, '_> {
         request: u64,
         argument: u64,
     ) -> Answer {
+        if !is_holder && terminal(self.host, id).is_none_or(Terminal::is_hung_up) {
+            return match request {
+                request::SET_FOREGROUND => Err(Errno::ENOTTY.into()),
+                _ => Err(Errno::EIO.into()),
+            };
+        }
+        if request::of_the_foreground(request) {
+            let checked = self.check_foreground(id, SIGTTOU);
+            checked.map_err(|stop| match stop {
+                Stop::Errno(Errno::EIO) if request == request::SET_FOREGROUND => {
+                    Errno::ENOTTY.into()
+                }
+                stop => stop,
+            })?;
+        }
         let state = terminal(self.host, id).ok_or(Errno::EIO)?;
         match request {
             request::GET_SETTINGS => {
@@ -259,11 +290,8 @@ impl Kernel<'_, '_> {
                 }
             }
             request::GIVE_UP if is_own => {
-                if let Some(terminal) = terminal_mut(self.host, id)
-                    && session == pid
-                {
-                    terminal.session = None;
-                    terminal.foreground = 0;
+                if session == pid {
+                    self.host.give_up_terminal(session, false);
                 }
             }
             request::GET_FOREGROUND if is_own || is_holder => {

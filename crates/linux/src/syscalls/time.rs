@@ -13,7 +13,7 @@ use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::property::{ONE_THREAD, READS_CLOCK};
 use crate::table::{Call, Row};
 use crate::timers::TimeBase;
-use crate::wait::WaitCondition;
+use crate::wait::{Wait, WaitCondition};
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -39,8 +39,7 @@ pub const ROWS: &[Row] = &[
         &[Int, Flags, Pointer, Pointer],
         &[Errno::EINTR],
         clock_nanosleep,
-    )
-    .without("clocks of processor time"),
+    ),
 ];
 
 pub const SECOND: u64 = 1_000_000_000;
@@ -83,8 +82,8 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     match base {
         TimeBase::Host => kernel.check_alarm_clock(clock)?,
-        TimeBase::Thread(_) => return Err(Errno::EINVAL.into()),
-        TimeBase::Process(_) => return kernel.sleep_on_processor_time(base, call),
+        TimeBase::Thread(tid) if tid == kernel.task().tid => return Err(Errno::EINVAL.into()),
+        _ => return kernel.sleep_on_processor_time(base, call),
     }
     let time = kernel.read_time(call.args[2])?;
     let is_absolute = call.args[1] & ABSOLUTE != 0;
@@ -101,19 +100,30 @@ fn clock_nanosleep(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
-    /// Sleeps until a process has used processor time: only if it has done so already.
+    /// Sleeps until a process or another thread has used processor time.
     fn sleep_on_processor_time(&mut self, base: TimeBase, call: &Call) -> Answer {
         const ABSOLUTE: u64 = 1;
         let time = self.read_time(call.args[2])?;
-        let is_over = match call.args[1] & ABSOLUTE {
-            0 => time == 0,
-            _ => self.host.time_of(base) >= time,
+        let is_absolute = call.args[1] & ABSOLUTE != 0;
+        let now = self.host.time_of(base);
+        let until = match is_absolute {
+            true => time,
+            false => now.saturating_add(time),
         };
-        if is_over {
+        // It was set when the handler ran for the first time.
+        let until = self.task().deadline_ns.unwrap_or(until);
+        if now >= until {
             return Ok(Value::ZERO);
         }
-        self.refuse("clock_nanosleep", "a sleep on a clock of processor time");
-        Err(Errno::EOPNOTSUPP.into())
+        if !is_absolute {
+            self.task_mut().remainder = call.args[3];
+        }
+        Err(Stop::Block(Box::new(Wait {
+            deadline_ns: Some(until),
+            condition: WaitCondition::ProcessorTime(base),
+            what: "clock_nanosleep",
+            restarts: false,
+        })))
     }
 }
 
@@ -384,10 +394,10 @@ impl Kernel<'_, '_> {
     }
 
     /// Stores the remaining time of a sleep that a signal interrupts, if the program asked for it.
-    pub(crate) fn write_remainder(&mut self) {
+    pub(crate) fn write_remainder(&mut self, wait: &Wait) {
         let task = self.task();
         let (address, deadline) = (task.remainder, task.deadline_ns.unwrap_or(0));
-        let left = deadline.saturating_sub(self.host.clock_ns);
+        let left = deadline.saturating_sub(self.host.time_of(wait.clock()));
         if address != 0 {
             // A bad address is ignored: the call already fails with `EINTR`.
             let _ = self.write_bytes(address, &timespec(left));

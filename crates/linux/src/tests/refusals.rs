@@ -51,8 +51,6 @@ fn calls_that_are_refused_or_ignored_are_told() {
         ("mmap", &[0, 4096, 3, 0x62, u64::MAX], "MAP_32BIT"),
         ("mmap", &[0, 4096, 3, 0x122, u64::MAX], "MAP_GROWSDOWN"),
         ("mmap", &[0, 4096, 3, 0x4_0022, u64::MAX], "MAP_HUGETLB"),
-        ("madvise", &[pages, 4096, 10], "madvise with advice 10"),
-        ("madvise", &[pages, 4096, 18], "madvise with advice 18"),
         ("madvise", &[pages, 4096, 102], "madvise with advice 102"),
         ("clone", &[0x4000_0011], "a namespace of clone"),
         ("clone", &[0x1_1f00], "CLONE_PIDFD of a thread"),
@@ -91,6 +89,8 @@ fn what_linux_refuses_too_is_not_told() {
         ("mmap", &[0, 0, 3, 0x22, u64::MAX]),
         ("madvise", &[0, 0, 77]),
         ("madvise", &[0, 0, 1]),
+        ("madvise", &[0, 4096, 10]),
+        ("madvise", &[0, 4096, 18]),
         // A thread that shares no memory.
         ("clone", &[0x1_0600]),
         ("clone", &[0x1_0000]),

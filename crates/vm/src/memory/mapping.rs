@@ -11,7 +11,7 @@ use triomphe::Arc;
 
 use super::buffer::{Buffer, PAGE};
 use super::object::{Footprint, Object, ObjectKind};
-use super::region::{AccessDenial, Backing, FileView, MappingTraits, PageRun, Region};
+use super::region::{AccessDenial, Backing, FileView, MappingTraits, OnFork, PageRun, Region};
 use super::{AccessFault, Memory, Protection, locate, position};
 use crate::bug::{Bug, BugKind, bytes};
 use crate::stacks::StackId;
@@ -425,6 +425,30 @@ impl Memory {
         });
     }
 
+    /// Changes what children of `fork` get of mapped pages.
+    pub fn advise_fork(&mut self, start: u64, len: u64, change: impl Fn(&mut OnFork)) {
+        self.fork_advice.push((start, len));
+        self.change(start, len, |object, first, end| {
+            if let Some(region) = object.make_region() {
+                region.advise_fork(first, end, &change);
+            }
+        });
+    }
+
+    /// In the memory of a child: takes away what it does not get from its parent.
+    pub fn apply_fork_advice(&mut self) {
+        for (start, len) in self.fork_advice.clone() {
+            for mapping in self.mappings_in(start, len).unwrap_or_default() {
+                let OnFork { wipes, drops } = mapping.traits.on_fork;
+                if drops {
+                    self.unmap(mapping.start, mapping.size, None);
+                } else if wipes {
+                    self.discard(mapping.start, mapping.size);
+                }
+            }
+        }
+    }
+
     /// Resets pages to their initial content (`MADV_DONTNEED`).
     pub fn discard(&mut self, start: u64, len: u64) {
         self.change(start, len, |object, first, end| {
@@ -456,6 +480,9 @@ impl Memory {
             let file = mapping.traits.backing.file();
             let view = views.iter().find(|view| Some(view.file) == file).cloned();
             self.map(Placement::At(at), mapping.size, mapping.traits, view)?;
+            if mapping.traits.on_fork != OnFork::default() {
+                self.fork_advice.push((at, mapping.size));
+            }
         }
         let target = self.near_mut(to)?;
         let base = target.start;
@@ -494,11 +521,20 @@ impl Memory {
 
     /// Returns the files that have shared mappings.
     pub fn shared_files(&self) -> BTreeSet<u32> {
+        self.files_shared_by(|_| true)
+    }
+
+    /// Returns the files that have shared mappings which are writable or can be made so.
+    pub fn writable_files(&self) -> BTreeSet<u32> {
+        self.files_shared_by(|traits| traits.may_write)
+    }
+
+    fn files_shared_by(&self, counts: impl Fn(&MappingTraits) -> bool) -> BTreeSet<u32> {
         let objects = self.viewers.iter().filter_map(|start| self.near(*start));
         let regions = objects.filter_map(Object::region);
         let runs = regions.flat_map(Region::runs);
         let shared = runs.filter_map(|run| match run.traits.backing {
-            Backing::Shared { file, .. } => Some(file),
+            Backing::Shared { file, .. } if counts(&run.traits) => Some(file),
             _ => None,
         });
         shared.collect()
@@ -514,16 +550,14 @@ impl Memory {
         }
     }
 
-    /// Drops all file views and returns the open files that kept them alive.
-    pub fn forget_views(&mut self) -> Vec<u32> {
-        let mut holders = Vec::new();
+    /// Drops all file views.
+    pub fn forget_views(&mut self) {
         for start in std::mem::take(&mut self.viewers) {
             let object = self.near_mut(start);
             if let Some(region) = object.and_then(Object::region_mut) {
-                holders.extend(region.files_mut().drain(..).map(|view| view.holder));
+                region.files_mut().clear();
             }
         }
-        holders
     }
 
     /// Returns the file and offset behind an address in a shared file mapping.

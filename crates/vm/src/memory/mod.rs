@@ -17,7 +17,7 @@ pub use journal::{JournaledWrites, SymbolicWrite};
 pub use mapping::{BREAK_END, BREAK_START, Mapping, Placement};
 pub use merging::Merge;
 pub use object::{Object, ObjectKind, join_bytes};
-pub use region::{Backing, FileView, MappingTraits, Pages, Protection, WrittenPages};
+pub use region::{Backing, FileView, MappingTraits, OnFork, Pages, Protection, WrittenPages};
 
 use everett_expr::{Arena, VisitTerms};
 use everett_ir::address::{CLASS_COUNT, Slot, class_for, slots_in};
@@ -82,6 +82,8 @@ pub struct Memory {
     runs: u64,
     /// Addresses of the objects that map files.
     viewers: Vec<u64>,
+    /// Ranges that may have pages which children do not get, or not as they are.
+    fork_advice: Vec<(u64, u64)>,
     /// The address below which new mappings above the slots are placed.
     lowest: u64,
     /// Number of times that new memory was made symbolic.
@@ -150,6 +152,7 @@ impl Memory {
             data_bytes: 0,
             runs: 0,
             viewers: Vec::new(),
+            fork_advice: Vec::new(),
             lowest: mapping::TOP,
             unwritten: 0,
             races: Arc::new(Races::default()),
@@ -171,6 +174,7 @@ impl Memory {
             data_bytes: 0,
             runs: 0,
             viewers: Vec::new(),
+            fork_advice: Vec::new(),
             lowest: mapping::TOP,
             unwritten: 0,
             races: Arc::new(Races::default()),

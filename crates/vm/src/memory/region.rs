@@ -96,6 +96,15 @@ impl Backing {
     }
 }
 
+/// What a child of `fork` does not get of the pages of a run.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct OnFork {
+    /// Their contents: it gets zeros (`MADV_WIPEONFORK`).
+    pub wipes: bool,
+    /// The pages themselves (`MADV_DONTFORK`).
+    pub drops: bool,
+}
+
 /// The attributes that the pages of a run share.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MappingTraits {
@@ -107,6 +116,8 @@ pub struct MappingTraits {
     pub may_write: bool,
     /// Whether accessible pages count as memory in use.
     pub counted: bool,
+    /// What a child does not get.
+    pub on_fork: OnFork,
     /// Call stack of the `mmap`.
     pub allocated: Option<StackId>,
 }
@@ -118,6 +129,10 @@ impl MappingTraits {
         backing: Backing::Anonymous,
         may_write: true,
         counted: true,
+        on_fork: OnFork {
+            wipes: false,
+            drops: false,
+        },
         allocated: None,
     };
 
@@ -599,6 +614,15 @@ impl Region {
     pub fn protect(&mut self, first: u64, end: u64, protection: Protection) {
         let changed = self.replace(first, end, |mut run| {
             run.traits.protection = protection;
+            Some(run)
+        });
+        self.join(changed.start.saturating_sub(1), changed.end + 1);
+    }
+
+    /// Changes what children get of the pages between two pages.
+    pub(super) fn advise_fork(&mut self, first: u64, end: u64, change: impl Fn(&mut OnFork)) {
+        let changed = self.replace(first, end, |mut run| {
+            change(&mut run.traits.on_fork);
             Some(run)
         });
         self.join(changed.start.saturating_sub(1), changed.end + 1);

@@ -52,6 +52,7 @@ static void bad_addresses(void) {
   tell("long", connect(fd, (struct sockaddr *)&address, 500));
   address.sin_family = AF_INET6;
   tell("wrong family", connect(fd, (struct sockaddr *)&address, sizeof address));
+  tell("short and wrong family", connect(fd, (struct sockaddr *)&address, 8));
   tell("no address", connect(fd, NULL, sizeof address));
   tell("no socket", connect(1000, (struct sockaddr *)&address, sizeof address));
   address = loopback(9);

@@ -1,5 +1,5 @@
 // exec:
-// Times at which messages arrived (SO_TIMESTAMP, SO_TIMESTAMPNS), and sockets with addresses that the host does not have.
+// Times at which messages arrived (SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMPING), and sockets with addresses that the host does not have.
 #include "sockets.h"
 
 #include <sys/time.h>
@@ -52,6 +52,18 @@ static void times(void) {
   printf("ns is %d\n", value);
   arrive(fd);
   tell("off", setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &off, sizeof off));
+  arrive(fd);
+  // SOF_TIMESTAMPING_RX_SOFTWARE and SOF_TIMESTAMPING_SOFTWARE: only together they tell the time.
+  int rounds[] = {1 << 3 | 1 << 4, 1 << 3, 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6, 1 << 30, 0};
+  for (int i = 0; i < 5; i++) {
+    tell("timestamping", setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &rounds[i], sizeof(int)));
+    usleep(50000);
+    getsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &value, &len);
+    printf("timestamping is %d\n", value);
+    arrive(fd);
+  }
+  tell("both", setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &rounds[0], sizeof(int)));
+  tell("both", setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on));
   arrive(fd);
   close(fd);
 }

@@ -178,6 +178,16 @@ static void pairs(void) {
   send(pair[0], "third", 5, MSG_EOR);
   tell("recvmsg", recvmsg(pair[1], &message, 0));
   printf("flags %x\n", message.msg_flags);
+  // Credentials of what is sent, and none at the end.
+  int on = 1;
+  setsockopt(pair[1], SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+  send(pair[0], "fourth", 6, 0);
+  shutdown(pair[0], SHUT_WR);
+  for (int i = 0; i < 2; i++) {
+    message.msg_controllen = 0;
+    tell("recvmsg", recvmsg(pair[1], &message, 0));
+    printf("flags %x\n", (unsigned)message.msg_flags);
+  }
   close(pair[0]);
   tell_bytes("end", pair[1], 10, 0);
   tell("send", send(pair[1], "x", 1, MSG_NOSIGNAL));
@@ -229,7 +239,10 @@ static void datagrams(void) {
   tell("send", send(pair[0], "x", 1, MSG_NOSIGNAL));
   tell("shutdown", shutdown(pair[1], SHUT_RD));
   tell_bytes("recv", pair[1], 10, 0);
-  close(one), close(plain), close(pair[0]), close(pair[1]);
+  close(pair[1]);
+  tell("after the peer has gone, too", send(pair[0], "x", 1, MSG_NOSIGNAL));
+  tell("even too large", send(pair[0], large, sizeof large, MSG_NOSIGNAL));
+  close(one), close(plain), close(pair[0]);
 }
 
 int main(void) {

@@ -99,7 +99,7 @@ impl Address {
         let family = family(bytes).ok_or(Errno::EINVAL)?;
         let port = |bytes: &[u8]| u16::from_be_bytes([bytes[2], bytes[3]]);
         match (domain, family) {
-            (Domain::Inet, AF_INET) if bytes.len() < 16 => Err(Errno::EINVAL),
+            (Domain::Inet, _) if bytes.len() < 16 => Err(Errno::EINVAL),
             (Domain::Inet6, AF_INET6) if bytes.len() < 24 => Err(Errno::EINVAL),
             (Domain::Inet, AF_INET) => {
                 let ip = Ipv4Addr::new(bytes[4], bytes[5], bytes[6], bytes[7]);

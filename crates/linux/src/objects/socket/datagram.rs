@@ -285,23 +285,20 @@ impl Kernel<'_, '_> {
         let (from, write_shut) = (socket.local.clone(), socket.write_shut);
         let limit = u64::from(socket.options.send_buffer);
         let peer = match (&ancillary.to, state) {
-            (Some(to), _) if kind == SocketType::Datagram => self.find_unix(to, kind)?,
-            (_, SocketState::Connected { peer: Some(peer) }) => peer,
-            (_, SocketState::Connected { peer: None }) if kind == SocketType::Packets => {
-                return Err(Errno::EPIPE.into());
-            }
-            (_, SocketState::Connected { peer: None }) => {
-                self.host.disconnect(open.object);
-                return Err(Errno::ECONNREFUSED.into());
-            }
+            (Some(to), _) if kind == SocketType::Datagram => Some(self.find_unix(to, kind)?),
+            (_, SocketState::Connected { peer }) => peer,
             _ => return Err(Errno::ENOTCONN.into()),
         };
         if len + 32 > limit {
             return Err(Errno::EMSGSIZE.into());
         }
-        if write_shut {
+        if write_shut || (peer.is_none() && kind == SocketType::Packets) {
             return Err(Errno::EPIPE.into());
         }
+        let Some(peer) = peer else {
+            self.host.disconnect(open.object);
+            return Err(Errno::ECONNREFUSED.into());
+        };
         if !self.host.may_send(open.object, peer) {
             return Err(Errno::EPERM.into());
         }

@@ -39,7 +39,8 @@ pub use inbox::{Credentials, Inbox, ReceivedMessage};
 pub use interfaces::{ETHERNET, LOOPBACK, NetworkInterface};
 pub use network::{ClosedConnection, Destination, Network};
 pub use options::{
-    Options, SO_TIMESTAMP, SO_TIMESTAMPNS, UDP_CORK, capabilities_for, has_missing_effect, level,
+    Options, SO_TIMESTAMP, SO_TIMESTAMPING, SO_TIMESTAMPNS, UDP_CORK, capabilities_for,
+    has_missing_effect, level,
 };
 pub use remote::Link;
 pub use table_route::{MAIN, route_type};
@@ -447,7 +448,9 @@ impl HostState {
             self.log_received(to, PacketKind::Data((*message.bytes).clone()));
         }
         if let Some(socket) = self.socket_mut(to) {
-            message.arrived_ns = socket.options.wants_times().then_some(now);
+            let options = &socket.options;
+            let wants = options.wants_times() || options.wants_timestamping();
+            message.arrived_ns = wants.then_some(now);
             socket.inbox.push(message);
             self.announce(to, event::READING);
         }

@@ -396,6 +396,15 @@ impl Kernel<'_, '_> {
 }
 
 impl HostState {
+    /// Sends a netlink socket a message that it has left with the kernel.
+    pub fn send_back(&mut self, to: ObjectId, bytes: &[u8]) {
+        let domain = self.socket(to).map(|socket| socket.domain);
+        if domain == Some(Domain::Netlink) {
+            let bytes = Buffer::with_bytes(bytes, bytes.len());
+            self.deliver(to, ReceivedMessage::plain(bytes));
+        }
+    }
+
     fn has_netlink_port(&self, wanted: u32) -> bool {
         let mut all = self.sockets();
         all.any(|(_, one)| matches!(one.local, Address::Netlink { port, .. } if port == wanted))

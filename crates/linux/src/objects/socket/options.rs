@@ -77,6 +77,8 @@ enum AcceptedValues {
     NumberOrDefault(i32, i32),
     /// Anything; it cannot be read back.
     Command,
+    /// Flags of `SO_TIMESTAMPING`, but for those about messages that are sent.
+    ArrivalTimes,
     /// Only the default: the rest is not modelled, as on kernels without the feature.
     Default,
 }
@@ -95,7 +97,7 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
     (level::SOCKET, 34, 0, AcceptedValues::Flag), // SO_PASSSEC
     (level::SOCKET, 35, 0, AcceptedValues::Flag), // SO_TIMESTAMPNS
     (level::SOCKET, 36, 0, AcceptedValues::Number(i32::MIN, i32::MAX)), // SO_MARK
-    (level::SOCKET, 37, 0, AcceptedValues::Default), // SO_TIMESTAMPING
+    (level::SOCKET, 37, 0, AcceptedValues::ArrivalTimes), // SO_TIMESTAMPING
     (level::SOCKET, 40, 0, AcceptedValues::Flag), // SO_RXQ_OVFL
     (level::SOCKET, 41, 0, AcceptedValues::Flag), // SO_WIFI_STATUS
     (level::SOCKET, 43, 0, AcceptedValues::Flag), // SO_NOFCS
@@ -186,8 +188,11 @@ const STORED: &[(u32, u32, i32, AcceptedValues)] = &[
 const MISSED: &[(u32, u32)] = &[
     (level::SOCKET, 9),  // SO_KEEPALIVE
     (level::SOCKET, 25), // SO_BINDTODEVICE
+    (level::SOCKET, 29), // SO_TIMESTAMP
     (level::SOCKET, 34), // SO_PASSSEC
+    (level::SOCKET, 35), // SO_TIMESTAMPNS
     (level::SOCKET, 36), // SO_MARK
+    (level::SOCKET, 37), // SO_TIMESTAMPING
     (level::SOCKET, 40), // SO_RXQ_OVFL
     (level::IP, 2),      // IP_TTL
     (level::IP, 6),      // IP_RECVOPTS
@@ -245,6 +250,19 @@ pub const UDP_CORK: u32 = 1;
 /// Arrival times as `struct timeval` or `struct timespec`: at most one of them is on.
 pub const SO_TIMESTAMP: u32 = 29;
 pub const SO_TIMESTAMPNS: u32 = 35;
+/// Arrival times as three `struct timespec`, of which the first is that of the kernel.
+pub const SO_TIMESTAMPING: u32 = 37;
+
+/// Flags of `SO_TIMESTAMPING`.
+mod timestamping {
+    /// `SOF_TIMESTAMPING_TX_HARDWARE`, `TX_SOFTWARE`, `TX_SCHED`, `TX_ACK` and `TX_COMPLETION`.
+    pub const SENDING: i32 = 0x4_0303;
+    /// `SOF_TIMESTAMPING_RX_SOFTWARE`: messages get the time at which they arrive.
+    pub const ARRIVAL: i32 = 1 << 3;
+    /// `SOF_TIMESTAMPING_SOFTWARE`: the times of the kernel are reported.
+    pub const REPORTED: i32 = 1 << 4;
+    pub const KNOWN: i32 = 0x7_ffff;
+}
 
 /// Bounds of buffer sizes.
 const MAX_BUFFER: u32 = 4_194_304;
@@ -292,6 +310,13 @@ impl Options {
         wants(SO_TIMESTAMP) || wants(SO_TIMESTAMPNS)
     }
 
+    /// Whether it asks for them by `SO_TIMESTAMPING`.
+    pub fn wants_timestamping(&self) -> bool {
+        let wanted = timestamping::ARRIVAL | timestamping::REPORTED;
+        let flags = self.other(level::SOCKET, SO_TIMESTAMPING);
+        flags.is_some_and(|flags| flags & wanted == wanted)
+    }
+
     /// Whether datagrams are kept until the option is cleared.
     pub fn is_corked(&self) -> bool {
         self.other(level::UDP, UDP_CORK) == Some(1)
@@ -329,6 +354,11 @@ impl Options {
             }
             AcceptedValues::Byte => value & 0xff,
             AcceptedValues::Command => return Ok(()),
+            AcceptedValues::ArrivalTimes if value & !timestamping::KNOWN != 0 => {
+                return Err(Errno::EINVAL);
+            }
+            AcceptedValues::ArrivalTimes if value & timestamping::SENDING == 0 => value,
+            AcceptedValues::ArrivalTimes => return Err(Errno::ENOPROTOOPT),
             AcceptedValues::Default if value == default => value,
             AcceptedValues::Default => return Err(Errno::ENOPROTOOPT),
         };

@@ -2,7 +2,7 @@
 
 use everett_vm::{Backing, Buffer, PAGE, Value};
 
-use super::{PAGE_SIZE, aligned, whole_pages};
+use super::{PAGE_SIZE, PageRange, aligned, whole_pages};
 use crate::capabilities::SYS_ADMIN;
 use crate::errno::Errno;
 use crate::files::InodeKind;
@@ -15,13 +15,18 @@ const FREE: u64 = 8;
 const REMOVE: u64 = 9;
 const DONT_NEED_LOCKED: u64 = 24;
 const DONT_FORK: u64 = 10;
+const DO_FORK: u64 = 11;
 const WIPE_ON_FORK: u64 = 18;
+const KEEP_ON_FORK: u64 = 19;
+const POPULATE_READ: u64 = 22;
+const POPULATE_WRITE: u64 = 23;
 const COLLAPSE: u64 = 25;
 const POISON: u64 = 100;
 const SOFT_OFFLINE: u64 = 101;
 const GUARD: u64 = 102;
 const REMOVE_GUARD: u64 = 103;
-/// Advice without effect: access patterns, huge pages, core dumps, forks, paging.
+/// Advice that is not refused, most of it without effect: access patterns, huge pages, core dumps,
+/// forks, paging.
 const WITHOUT_EFFECT: &[u64] = &[
     0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23,
 ];
@@ -32,7 +37,8 @@ pub(super) fn madvise(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         || matches!(advice, DONT_NEED | FREE | REMOVE | DONT_NEED_LOCKED);
     let is_refused = match advice {
         POISON | SOFT_OFFLINE => kernel.is_capable(SYS_ADMIN),
-        DONT_FORK | WIPE_ON_FORK | COLLAPSE | GUARD | REMOVE_GUARD => true,
+        DONT_FORK | WIPE_ON_FORK => kernel.is_own_object(address),
+        COLLAPSE | GUARD | REMOVE_GUARD => true,
         _ => false,
     };
     if is_refused {
@@ -56,12 +62,25 @@ pub(super) fn madvise(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         }
         return Ok(Value::ZERO);
     }
+    if matches!(advice, POPULATE_READ | POPULATE_WRITE) {
+        return kernel.populate(&range, advice == POPULATE_WRITE);
+    }
     let is_shared = |backing| matches!(backing, Backing::Shared { .. });
     for mapping in &range.mappings {
         let backing = mapping.traits.backing;
         match advice {
             DONT_NEED | DONT_NEED_LOCKED => {
                 kernel.vm.memory.discard(mapping.start, mapping.size);
+            }
+            WIPE_ON_FORK if backing != Backing::Anonymous => return Err(Errno::EINVAL.into()),
+            DONT_FORK | DO_FORK | WIPE_ON_FORK | KEEP_ON_FORK => {
+                let memory = &mut kernel.vm.memory;
+                memory.advise_fork(mapping.start, mapping.size, |on_fork| match advice {
+                    DONT_FORK => on_fork.drops = true,
+                    DO_FORK => on_fork.drops = false,
+                    WIPE_ON_FORK => on_fork.wipes = true,
+                    _ => on_fork.wipes = false,
+                });
             }
             FREE if backing != Backing::Anonymous => return Err(Errno::EINVAL.into()),
             REMOVE if !is_shared(backing) => return Err(Errno::EINVAL.into()),
@@ -121,6 +140,34 @@ pub(super) fn msync(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
+    /// Accesses each page of a range as the program would, up to the first that it cannot access.
+    fn populate(&self, range: &PageRange, write: bool) -> Answer {
+        let mut at = range.start;
+        for mapping in &range.mappings {
+            if mapping.start > at {
+                return Err(Errno::ENOMEM.into());
+            }
+            at = mapping.end();
+            if !mapping.traits.protection.allows(write) {
+                return Err(Errno::EINVAL.into());
+            }
+            let (Backing::Shared { file, page } | Backing::Private { file, page }) =
+                mapping.traits.backing
+            else {
+                continue;
+            };
+            if let InodeKind::Regular(bytes) = &self.host.files.tree.get(InodeId(file)).kind
+                && page * PAGE_SIZE + mapping.size > bytes.len().next_multiple_of(PAGE_SIZE)
+            {
+                return Err(Errno::EFAULT.into());
+            }
+        }
+        match range.has_hole() {
+            true => Err(Errno::ENOMEM.into()),
+            false => Ok(Value::ZERO),
+        }
+    }
+
     /// Zeroes a range of a file.
     fn punch(&mut self, inode: InodeId, offset: u64, len: u64) {
         if let InodeKind::Regular(bytes) = &mut self.host.files.tree.get_mut(inode).kind {

@@ -1,6 +1,8 @@
 //! Creates and removes mappings, and changes page protection: `mmap`, `munmap` and `mprotect`.
 
-use everett_vm::{Backing, FileView, MappingTraits, Placement, Protection, Value, WrittenPages};
+use everett_vm::{
+    Backing, FileView, MappingTraits, OnFork, Placement, Protection, Value, WrittenPages,
+};
 
 use super::{ADDRESSES, PAGE_SIZE, Space, aligned, whole_pages};
 use crate::errno::Errno;
@@ -23,6 +25,8 @@ const ANONYMOUS: u64 = 0x20;
 const LOCKED: u64 = 0x2000;
 const NO_RESERVE: u64 = 0x4000;
 const FIXED_NO_REPLACE: u64 = 0x10_0000;
+/// Flags that `MAP_SHARED_VALIDATE` accepts for a file (`LEGACY_MAP_MASK`).
+const KNOWN: u64 = 0x7c07_f9f3;
 /// `PROT_READ`, `PROT_WRITE` and `PROT_EXEC`.
 const PROTECTION: u64 = 7;
 const PROT_WRITE: u64 = 2;
@@ -85,6 +89,10 @@ pub(crate) fn decode_mmap(kernel: &mut Kernel<'_, '_>, call: &Call) -> Result<Ma
     }
     if !matches!(kind, SHARED | PRIVATE | SHARED_VALIDATE) {
         return Err(Errno::EINVAL.into());
+    }
+    // On a file, this type refuses flags that the file system does not know.
+    if kind == SHARED_VALIDATE && file.is_some() && flags & !KNOWN != 0 {
+        return Err(Errno::EOPNOTSUPP.into());
     }
     let mut request = MapRequest {
         address,
@@ -280,6 +288,7 @@ impl Kernel<'_, '_> {
             },
             may_write: request.may_write,
             counted,
+            on_fork: OnFork::default(),
             allocated,
         };
         let view = file.and_then(|(inode, holder, _)| self.view_of(inode, holder));

@@ -64,7 +64,7 @@ pub const ROWS: &[Row] = &[
     .without("a page that was only read counts as absent"),
     Row::new("madvise", 28, &[Pointer, Int, Int], &[], advice::madvise)
         .with(MEMORY | ONE_THREAD)
-        .without("MADV_DONTFORK and MADV_WIPEONFORK have no effect"),
+        .without("MADV_DONTFORK and MADV_WIPEONFORK for globals, stacks and heap"),
     Row::new(
         "mlock",
         149,
