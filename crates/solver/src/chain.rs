@@ -31,6 +31,8 @@ pub struct Solver {
     logs: Vec<QueryLog>,
     asker: Asker,
     interrupt: Interrupt,
+    /// When the current query ends without an answer, if queries have a time limit.
+    query_until: Option<Duration>,
 }
 
 /// Conflicts of CaDiCaL after which a query is evaluated with most effort, before CaDiCaL goes on.
@@ -62,6 +64,7 @@ impl Solver {
                 clock: config.clock,
                 deadline: config.deadline,
             },
+            query_until: None,
             config,
         })
     }
@@ -75,6 +78,15 @@ impl Solver {
     /// means nothing then.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_due()
+    }
+
+    /// Returns what stops the current query: what stops all, and its own time limit.
+    fn query_interrupt(&self) -> Interrupt {
+        let limits = self.interrupt.deadline.into_iter().chain(self.query_until);
+        Interrupt {
+            deadline: limits.min(),
+            ..self.interrupt.clone()
+        }
     }
 
     /// Sets whom subsequent queries are counted for.
@@ -297,6 +309,7 @@ impl Solver {
         model: &Model,
     ) -> Verdict {
         let started = self.config.clock.now();
+        self.query_until = self.config.query_time.map(|limit| started + limit);
         let (verdict, layer) = self.decide(arena, query, support, model);
         let taken = self.config.clock.now().saturating_sub(started);
         for log in &mut self.logs {
@@ -375,6 +388,10 @@ impl Solver {
                 let late = Verdict::Unknown("the run ends".to_owned());
                 (late, Layer::Cadical)
             }
+            None if self.query_interrupt().is_due() => {
+                let late = Verdict::Unknown("it takes longer than a query may".to_owned());
+                (late, Layer::Cadical)
+            }
             None => match self.ask_smt(arena, query, support, model) {
                 Verdict::Unknown(reason) if is_warm => {
                     let afresh = self.solve_afresh(arena, query, support, model);
@@ -396,7 +413,7 @@ impl Solver {
         support: &Support,
         model: &Model,
     ) -> Option<Verdict> {
-        if self.interrupt.is_due() {
+        if self.query_interrupt().is_due() {
             return None;
         }
         self.heavy = Blaster::new();
@@ -470,7 +487,7 @@ impl Solver {
         model: &Model,
         budget: &mut u32,
     ) -> Option<Verdict> {
-        self.heavy.interrupt_by(&self.interrupt);
+        self.heavy.interrupt_by(&self.query_interrupt());
         let terms = reduced.terms.iter().copied();
         match self.heavy.solve(arena, terms, std::iter::empty(), budget) {
             SatAnswer::Sat => {
@@ -513,6 +530,7 @@ impl Solver {
         support: &Support,
         model: &Model,
     ) -> Verdict {
+        let interrupt = self.query_interrupt();
         let Some(smt) = &mut self.smt else {
             let why = if self.heavy.saw_floats() {
                 "it has floats".to_owned()
@@ -529,7 +547,7 @@ impl Solver {
         self.statistics.smt_queries += 1;
         let started = self.config.clock.now();
         let terms: Vec<ExprId> = query.terms().collect();
-        let answer = smt.solve_until(arena, &terms, &self.interrupt);
+        let answer = smt.solve_until(arena, &terms, &interrupt);
         self.statistics.smt_time += self.config.clock.now().saturating_sub(started);
         match answer {
             SmtAnswer::Sat(values) => {

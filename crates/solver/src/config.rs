@@ -17,6 +17,9 @@ pub struct SolverConfig {
     pub clock: Clock,
     /// The time of `clock` after which no query may run.
     pub deadline: Option<Duration>,
+    /// After this time, if any, a query is `Unknown`. Answers then depend on the load of the
+    /// machine.
+    pub query_time: Option<Duration>,
     /// A flag of the caller that stops the current query, which is then `Unknown`.
     pub stop: Option<Arc<AtomicBool>>,
     /// Conflicts after which a query moves from the small SAT solver to CaDiCaL.
@@ -41,6 +44,7 @@ impl Default for SolverConfig {
         SolverConfig {
             clock: Clock::Stopped,
             deadline: None,
+            query_time: None,
             stop: None,
             light_conflict_budget: 400,
             conflict_budget: 20_000,

@@ -178,7 +178,9 @@ impl Running {
                 Err(RecvTimeoutError::Timeout) => waited += POLL_INTERVAL,
             }
             if interrupt.is_due() {
-                return Err(Failure::Other("the run ends before the answer".to_owned()));
+                return Err(Failure::Other(
+                    "its time is over before the answer".to_owned(),
+                ));
             }
             if timeout.is_some_and(|timeout| waited >= timeout) {
                 let waited = waited.as_millis();

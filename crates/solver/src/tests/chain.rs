@@ -4,6 +4,7 @@ use super::{Step, Terms, steps};
 use crate::{Constraints, Model, Solver, SolverConfig, Verdict, cadical_alone};
 use everett_expr::{Arena, EvalScratch, ExprId};
 use proptest::prelude::*;
+use std::time::Duration;
 
 fn solver() -> Solver {
     let config = SolverConfig {
@@ -308,4 +309,32 @@ fn a_query_that_a_used_instance_gives_up_is_tried_afresh() {
         }
     }
     assert!(decided > 0);
+}
+
+/// The limit holds for the search of the SAT solver, which would take hours.
+#[test]
+fn a_query_has_a_time_limit() {
+    let config = SolverConfig {
+        light_conflict_budget: 0,
+        conflict_budget: u32::MAX,
+        query_time: Some(Duration::ZERO),
+        ..SolverConfig::default()
+    };
+    let mut solver = Solver::new(config).expect("no directory to make");
+    let mut terms = Terms::new(12);
+    let bytes = terms.all.clone();
+    let arena = &mut terms.arena;
+    let [a, b] = [&bytes[..6], &bytes[6..]].map(|bytes| arena.concat_bytes(bytes));
+    let [a, b] = [a, b].map(|e| arena.zext(e, 64));
+    let (product, sum) = (arena.mul(a, b), arena.add(a, b));
+    let (square, mixed) = (arena.mul(sum, sum), arena.xor(product, sum));
+    let mixed = arena.xor(mixed, square);
+    let target = arena.constant(64, 0x5bd1_e995_1234_5677);
+    let condition = arena.eq(mixed, target);
+    let verdict = solver.check(arena, &Constraints::new(), &Model::new(), condition);
+    let Verdict::Unknown(reason) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert!(reason.contains("longer than a query may"), "{reason}");
+    assert!(!solver.is_interrupted(), "the run goes on");
 }
