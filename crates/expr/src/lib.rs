@@ -22,6 +22,7 @@ mod few;
 pub mod float;
 mod float_build;
 mod hash;
+mod kquery;
 pub mod limbs;
 mod marking;
 mod node;
@@ -37,6 +38,7 @@ pub use digest::Digest128;
 pub use display::Display;
 pub use eval::{Assignment, EvalScratch};
 pub use facts::Facts;
+pub use kquery::Kquery;
 pub use marking::{Marking, Marks, VisitTerms};
 pub use node::{
     ArrayId, ArrayInfo, BinaryOp, Children, CompareOp, ExprId, FloatCompareOp, FloatFormat,
