@@ -11,12 +11,15 @@ use everett_expr::{BinaryOp, ExprId, Node};
 
 use crate::bug::bytes;
 use crate::memory::{AccessFault, JournaledWrites, Object, ObjectKind, SymbolicWrite, join_bytes};
-use crate::oracle::Narrowed;
+use crate::oracle::{Narrowed, Note};
 use crate::positions::Positions;
 use crate::preemption::Access;
 use crate::stride::{Overlap, Stride};
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
+
+/// Size of objects above which accesses at symbolic offsets are warned of, as in KLEE.
+const LARGE_ARRAY: u64 = 4096;
 
 /// The target of a load or store, after the bounds check.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -181,6 +184,9 @@ impl Vm<'_> {
         len: u64,
         write: bool,
     ) -> Result<AccessTarget, Interrupt> {
+        if size > LARGE_ARRAY {
+            self.note_large_array(start, size, write);
+        }
         let object = start;
         let range = self.arena.unsigned_range(offset);
         if let Some(positions) = self.positions(start, offset, range, size, len, write) {
@@ -210,6 +216,16 @@ impl Vm<'_> {
                 })
             }
         }
+    }
+
+    /// Warns once of each large object that is accessed at a symbolic offset, in KLEE's words.
+    fn note_large_array(&mut self, start: u64, size: u64, write: bool) {
+        let access = if write { "write" } else { "read" };
+        let note = format!(
+            "Symbolic memory {access} will send the following array of {size} bytes to the constraint \
+             solver -- large symbolic arrays may cause significant performance issues: at {start:#x}"
+        );
+        self.note(Note::WarningOnce(note));
     }
 
     /// Returns a part of a target: `len` bytes that start `at` bytes after its first byte. `None`

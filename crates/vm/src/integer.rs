@@ -133,8 +133,8 @@ impl Vm<'_> {
     }
 
     /// Shifts. An amount of at least the width is undefined. Optimised code speculates such shifts
-    /// and discards the result, so the vm reports them only in unoptimised code; elsewhere it takes
-    /// the amount modulo the width, as the processor does.
+    /// and discards the result, so the vm reports them only in unoptimised code, and where wanted.
+    /// Otherwise it takes the amount modulo the width, as the processor does.
     fn shift(&mut self, op: IntOp, width: u32, x: ExprId, y: ExprId) -> Result<Value, Interrupt> {
         let limit = self.arena.constant(width, u64::from(width));
         let mut amount = y;
@@ -145,7 +145,7 @@ impl Vm<'_> {
         } else {
             self.arena.uge(y, limit)
         };
-        if self.checks_shifts() {
+        if self.options.check_shifts && self.is_unoptimised() {
             self.forbid(too_large, || {
                 let message = format!("a shift of a {width}-bit integer by {width} or more bits");
                 Bug::new(BugKind::UndefinedShift, message)
@@ -158,7 +158,7 @@ impl Vm<'_> {
         Ok(Value::of_term(self.arena, result))
     }
 
-    fn checks_shifts(&self) -> bool {
+    fn is_unoptimised(&self) -> bool {
         let frame = self.thread.top();
         frame
             .and_then(|frame| self.image.code(frame.function))
@@ -173,7 +173,7 @@ impl Vm<'_> {
         x: ExprId,
         y: ExprId,
     ) -> Result<(), Interrupt> {
-        if !self.checks_shifts() || !matches!(op, IntOp::Add | IntOp::Sub | IntOp::Mul) {
+        if !self.is_unoptimised() || !matches!(op, IntOp::Add | IntOp::Sub | IntOp::Mul) {
             return Ok(());
         }
         for is_signed in [true, false] {

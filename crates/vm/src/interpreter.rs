@@ -173,7 +173,8 @@ impl<'a> Vm<'a> {
                     let value = if a.term.is_none() && b.term.is_none() {
                         Value::concrete(u64::from(integer::compare(pred, width, a.bits, b.bits)))
                     } else {
-                        self.compare_slow(pred, width, a, b)
+                        let value = self.compare_slow(pred, width, a, b);
+                        attempt!(self.settled(value))
                     };
                     at.write(dst, value);
                 }
@@ -322,6 +323,10 @@ impl<'a> Vm<'a> {
                     b,
                 } => {
                     let cond = at.read(cond);
+                    let cond = match cond.term {
+                        None => cond,
+                        Some(_) => attempt!(self.settled(cond)),
+                    };
                     let value = match cond.term {
                         None => at.read(if cond.bits & 1 != 0 { a } else { b }),
                         Some(_) => self.select_slow(u32::from(width), cond, at.read(a), at.read(b)),
@@ -658,6 +663,16 @@ impl<'a> Vm<'a> {
         let offset = self.arena.mul(index, scale);
         let sum = self.arena.add(base, offset);
         Value::of_term(self.arena, sum)
+    }
+
+    /// Decides a symbolic condition where it is computed, if that is wanted.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn settled(&mut self, condition: Value) -> Result<Value, Interrupt> {
+        match self.options.fork_conditions {
+            true => Ok(Value::concrete(u64::from(self.decide(condition)?))),
+            false => Ok(condition),
+        }
     }
 
     #[cold]

@@ -42,7 +42,10 @@ mod writes;
 pub use access::AccessTarget;
 pub use bug::{Bug, BugKind, BuildCheck, FAILED_CHECK, FaultCode, NativeFault, NativeSign, bytes};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
-pub use external::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, TEXT, is_within, processor};
+pub use external::{
+    CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, MISSING_ARGUMENTS, SYMBOLIC_TEXT, TEXT, is_within,
+    processor,
+};
 pub use image::{Image, ImageError, Replaced};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{

@@ -36,6 +36,8 @@ pub struct VmOptions {
     /// Maximum number of positions that a read may cover; larger, because a read creates one term,
     /// and a write one per position.
     pub max_positions_read: u64,
+    /// Report shifts by the width or more, in unoptimised code.
+    pub check_shifts: bool,
     /// Report results that `nsw` and `nuw` exclude, in unoptimised code.
     pub check_overflow: bool,
     /// malloc and its family return null when this many bytes are live.
@@ -53,6 +55,8 @@ pub struct VmOptions {
     pub check_races: bool,
     /// A `klee_assume` that no input fulfils ends the path without a finding.
     pub silent_assume: bool,
+    /// A condition is decided where it is computed, not only where the program branches on it.
+    pub fork_conditions: bool,
     /// Log the last write to each byte, for reports about one path.
     pub log_writes: bool,
     /// Report uncaught exceptions and panics where they are thrown. Otherwise the program runs to
@@ -71,6 +75,7 @@ impl Default for VmOptions {
             max_allocation: 8 << 30,
             max_positions: 65_536,
             max_positions_read: 65_536,
+            check_shifts: true,
             check_overflow: false,
             max_heap: 8 << 30,
             most_made: u64::MAX,
@@ -78,6 +83,7 @@ impl Default for VmOptions {
             check_uninitialised: false,
             check_races: false,
             silent_assume: false,
+            fork_conditions: false,
             log_writes: false,
             report_uncaught: false,
             report_caught_panics: false,

@@ -67,8 +67,7 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("klee_set_forking", klee_set_forking),
     replaced("klee_open_merge", klee_open_merge),
     replaced("klee_close_merge", klee_close_merge),
-    // Hints, which do not influence the path.
-    replaced("klee_stack_trace", nothing),
+    // A hint, which does not influence the path.
     replaced("klee_mark_global", nothing),
     replaced("__assert_fail", assert_fail),
     replaced("abort", abort),
@@ -84,6 +83,11 @@ fn own_call<const NUMBER: u32>(_: &mut Vm<'_>, args: &Arguments<'_>) -> Result<D
 impl Vm<'_> {
     /// Reads a string argument for messages; empty for null.
     pub(super) fn text(&mut self, pointer: Value) -> Result<String, Interrupt> {
+        // A choice among texts is explored; a pointer that can be anything would mean all of memory.
+        let range = pointer.term.map(|term| self.arena.unsigned_range(term));
+        if range == Some((0, u64::MAX)) {
+            return Err(Bug::new(BugKind::Unsupported, SYMBOLIC_TEXT).into());
+        }
         let address = self.concretize(pointer)?;
         if address == 0 {
             return Ok(String::new());
@@ -181,6 +185,11 @@ impl Vm<'_> {
 
 /// Begins the messages about a text that a function of the API was given.
 pub const TEXT: &str = "a text for the interface: ";
+/// The message about a text at an address that depends on data.
+pub const SYMBOLIC_TEXT: &str = "Symbolic string pointer passed to one of the klee_ functions";
+/// The message about a call without all arguments.
+pub const MISSING_ARGUMENTS: &str =
+    "Incorrect number of arguments to klee_make_symbolic(void*, size_t, char*)";
 /// Begins the messages about what a function of the API was given.
 pub const MAKE_SYMBOLIC: &str = "make_symbolic: ";
 /// The same for `klee_check_memory_access`.
@@ -198,6 +207,9 @@ fn within<T>(name: &str, done: Result<T, Interrupt>) -> Result<T, Interrupt> {
 }
 
 fn make_symbolic(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    if args.values.len() < 3 {
+        return Err(Bug::new(BugKind::InvalidCall, MISSING_ARGUMENTS).into());
+    }
     let ranges = vm.ranges([(args.get(0), true)], args.get(1));
     let ([address], size) = within(MAKE_SYMBOLIC, ranges)?;
     let Ok(size) = u32::try_from(size) else {

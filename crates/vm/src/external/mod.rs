@@ -30,7 +30,7 @@ mod through_tests;
 mod variadic;
 mod vectors;
 
-pub use api::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, TEXT};
+pub use api::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, MISSING_ARGUMENTS, SYMBOLIC_TEXT, TEXT};
 pub use assembly::processor;
 pub use replacement::is_within;
 

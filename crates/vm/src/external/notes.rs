@@ -12,11 +12,12 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("klee_warning_once", klee_warning_once),
     replaced("klee_print_expr", klee_print_expr),
     replaced("klee_print_range", klee_print_range),
+    replaced("klee_stack_trace", klee_stack_trace),
 ];
 
 impl Vm<'_> {
     /// Says something to the user, when the instruction has completed.
-    pub(super) fn note(&mut self, note: Note) {
+    pub(crate) fn note(&mut self, note: Note) {
         self.asks();
         self.oracle.note(note);
     }
@@ -30,10 +31,10 @@ impl Vm<'_> {
         Ok(format!("{}: {message}", name.unwrap_or("?")))
     }
 
-    /// Shows a value: symbolic ones as expressions, numbers as signed ones.
+    /// Shows a value: symbolic ones as expressions in KLEE's notation, numbers as signed ones.
     fn shown(&self, value: Value, width: u32) -> String {
         match value.term {
-            Some(term) => self.arena.display(term).to_string(),
+            Some(term) => self.arena.kquery(term).to_string(),
             None => signed(value.bits, width.min(64)).to_string(),
         }
     }
@@ -81,6 +82,40 @@ fn klee_print_range(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Inter
     };
     let text = format!("{message}:{}{range}", vm.shown(value, width));
     vm.note(Note::Text(text));
+    Ok(Done::Void)
+}
+
+/// Prints the functions that are called, innermost first, with the registers of their arguments.
+fn klee_stack_trace(vm: &mut Vm<'_>, _: &Arguments<'_>) -> Result<Done, Interrupt> {
+    let program = vm.image.program();
+    let mut lines = Vec::new();
+    for frame in vm.thread.frames.iter().rev() {
+        let Some(code) = vm.image.code(frame.function) else {
+            continue;
+        };
+        let upto = (frame.pc as usize + 1).min(code.locations.len());
+        let mut near = code.locations[..upto].iter().rev();
+        let Some(location) = near.find_map(|location| *location) else {
+            continue;
+        };
+        let place = program.location(location);
+        let (file, line) = (program.string(place.file), place.line);
+        let name = &program.functions[frame.function.0 as usize].name;
+        let registers = vm.thread.registers.iter().skip(frame.base as usize);
+        let registers = registers.take(code.parameter_registers as usize);
+        let arguments: Vec<String> = registers
+            .map(|value| match value.term {
+                Some(_) => "symbolic".to_owned(),
+                None => value.bits.to_string(),
+            })
+            .collect();
+        let number = lines.len();
+        let arguments = arguments.join(", ");
+        lines.push(format!(
+            "\t#{number} in {name}({arguments}) at {file}:{line}"
+        ));
+    }
+    vm.note(Note::Text(lines.join("\n")));
     Ok(Done::Void)
 }
 
