@@ -2,7 +2,8 @@
 //! the program prints.
 
 use everett::{
-    Event, KleeFindings, KleeNotes, Observer, klee_done, klee_is_error, klee_tests, klee_warning,
+    Event, KleeFindings, KleeNotes, Observer, klee_done, klee_is_error, klee_replaying, klee_tests,
+    klee_warning,
 };
 use std::io::{self, Write};
 
@@ -34,6 +35,7 @@ impl Observer for KleeDisplay {
                     eprint!("{}", self.notes.text(note).unwrap_or_default());
                 }
             }
+            Event::Seed(seed) => eprintln!("{}", klee_replaying(seed)),
             Event::PathDone(end) => self.errors += u64::from(klee_is_error(end)),
             Event::Finding { finding, .. } => {
                 eprint!("{}", self.findings.report(finding).unwrap_or_default());

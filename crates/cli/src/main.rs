@@ -52,6 +52,7 @@ fn main() -> ExitCode {
                 .map_err(Into::into),
         );
     }
+    let mut klee = None;
     let words = match everett::klee_command(&words) {
         None => words,
         Some(Ok(mut translated)) => {
@@ -63,13 +64,16 @@ fn main() -> ExitCode {
                 eprintln!("KLEE: ERROR: {error:#}");
                 return ExitCode::from(EXIT_ERROR);
             }
-            translated.words
+            klee.insert(translated).words.clone()
         }
         Some(Err(error)) => return report(Err(anyhow::anyhow!(error))),
     };
     let parsed = Cli::parse_from(&words);
     let parsed = options_behind_scenario(&parsed, words).unwrap_or(parsed);
-    report(parsed.command.run())
+    report(parsed.command.run().map(|code| match &klee {
+        Some(klee) => klee.exit_code(code),
+        None => code,
+    }))
 }
 
 /// Returns the build tool of a command line, by the name of the program (`everett-cc`) or by the

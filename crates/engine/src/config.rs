@@ -108,6 +108,8 @@ pub struct ExplorerConfig {
     pub seeds: Vec<Seed>,
     /// Explore only the ways that seeds take.
     pub only_seeds: bool,
+    /// Follow each seed on a path of its own from the beginning.
+    pub seeds_apart: bool,
     /// Stop at the first finding of one of these kinds.
     pub stop_at: Vec<BugKind>,
     /// Make a trace for every path or world, not only for those that cover something new.

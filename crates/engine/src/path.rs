@@ -229,6 +229,18 @@ pub struct Path {
 }
 
 impl Path {
+    /// Creates a start for each of the seeds, which share the weight of the whole.
+    pub fn of_each_seed(seeds: u32) -> Vec<Path> {
+        let path = |seed: u32| Path {
+            seeds: Seeds::new([seed]),
+            weight: Weight {
+                halvings: (seed + 1).min(seeds - 1),
+            },
+            ..Path::default()
+        };
+        (0..seeds).map(path).collect()
+    }
+
     /// Creates the start of a path that follows a trace.
     pub fn following(trace: Arc<Trace>) -> Path {
         let mut path = Path::default();

@@ -77,6 +77,10 @@ impl Listener for Forwarding {
         lock(&self.events).push(Event::Noted(notes.to_vec()));
     }
 
+    fn seed(&mut self, number: u32) {
+        lock(&self.events).push(Event::Seed(number));
+    }
+
     fn finding(&mut self, finding: &WorldFinding) {
         lock(&self.events).push(Event::Finding(Box::new(finding.clone())));
     }
@@ -379,6 +383,7 @@ impl<'a> Explorer<'a> {
                     Event::Path(end) => listener.path(&end),
                     Event::Printed(output) => listener.printed(&output),
                     Event::Noted(notes) => listener.noted(&notes),
+                    Event::Seed(number) => listener.seed(number),
                     Event::Finding(finding) => listener.finding(&finding),
                     Event::Difference(difference) => listener.difference(&difference),
                     Event::SetUp(setup, trace) => listener.set_up(&setup, &trace),

@@ -50,6 +50,8 @@ fn explore_worlds(
     let new = RunSpec {
         against: None,
         all_tests: true,
+        // Data that only a selection depends on differs as well.
+        fork_conditions: true,
         ..spec.clone()
     };
     let mut result = explore_one(&new, session, observer)?;

@@ -20,12 +20,18 @@ use crate::seeds::read_seeds;
 use crate::session::Session;
 use crate::spec::RunSpec;
 
-/// Minimum memory of every process, even if the search may use less.
+/// Minimum memory of every process, even if the search may use less. Memory that a single process
+/// needs cannot be spilled.
 const LEAST_HEAP: u64 = 256 << 20;
 
 /// Returns the configuration of the engine for a run.
 pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<ExplorerConfig> {
     spec.check()?;
+    // What a program reserves and never uses takes no memory; what it uses ends its path.
+    let max_heap = match spec.max_memory {
+        Some(most) => most.clamp(LEAST_HEAP, VmOptions::default().max_heap),
+        None => VmOptions::default().max_heap,
+    };
     let spec = &spec.with_defaults()?;
     let (session_of_z3, max_time) = (session.clone(), spec.max_time);
     let solver_work = spec.solver_work.unwrap_or_default();
@@ -56,23 +62,22 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         world: None,
         vm: VmOptions {
             max_symbolic_size: spec.max_symbolic_size.unwrap_or_default(),
+            check_shifts: !spec.no_check_shifts,
             check_overflow: spec.check_overflow,
             check_uninitialised: spec.check_uninitialised,
             check_races: spec.check_races,
+            fork_conditions: spec.fork_conditions,
             silent_assume: spec.silent_klee_assume,
             report_uncaught: true,
             report_caught_panics: spec.panics != "main",
-            // Memory that a single process needs cannot be spilled.
-            max_heap: spec
-                .max_memory
-                .unwrap_or(u64::MAX)
-                .clamp(LEAST_HEAP, VmOptions::default().max_heap),
+            max_heap,
             ..VmOptions::default()
         },
         solver: SolverConfig {
             clock: session.clock,
             stop: Some(session.stop.clone()),
             smt,
+            query_time: spec.solver_time,
             conflict_budget: spec.solver_conflicts.unwrap_or_default(),
             solver_log: spec.solver_log.clone(),
             log_queries: spec.log_queries.clone(),
@@ -96,6 +101,7 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         },
         seeds: read_seeds(&spec.seeds)?,
         only_seeds: spec.only_seeds,
+        seeds_apart: spec.seeds_apart,
         stop_at: kinds_named(&spec.stop_at),
         all_tests: spec.all_tests || (spec.klee_messages && !spec.only_new_tests),
         no_tests: spec.no_tests,

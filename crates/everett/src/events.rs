@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::finding::FindingEntry;
 use crate::repeat::Repeats;
+use crate::seeds::SeedFile;
 use crate::summary::{Comparison, DifferenceEntry, Summary};
 use crate::trace::Ending;
 use crate::trojans::summary::TrojanEntry;
@@ -38,6 +39,8 @@ pub enum Event<'e> {
         /// What it says.
         notes: &'e [Note],
     },
+    /// The path of a seed begins ([`RunSpec::seeds_apart`](crate::RunSpec)).
+    Seed(&'e SeedFile),
     /// A path of a program ended.
     PathDone(&'e PathEnd),
     /// A world ended; the traces of its hosts, by name.

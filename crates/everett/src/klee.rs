@@ -5,11 +5,15 @@
 
 use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};
-use everett_vm::{BugKind, CHECK_MEMORY_ACCESS, FAILED_CHECK, MAKE_SYMBOLIC, Note, TEXT};
+use everett_vm::{
+    BugKind, CHECK_MEMORY_ACCESS, FAILED_CHECK, MAKE_SYMBOLIC, MISSING_ARGUMENTS, Note,
+    SYMBOLIC_TEXT, TEXT,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::seeds::SeedFile;
 use crate::summary::Summary;
 
 /// Returns KLEE's name of a finding: the suffix of its file, and the text. The row of the kind has
@@ -27,6 +31,7 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
             "user",
             "Invalid string pointer passed to one of the klee_ functions",
         ),
+        _ if matches!(message, SYMBOLIC_TEXT | MISSING_ARGUMENTS) => ("user", message),
         _ if message.starts_with(CHECK_MEMORY_ACCESS) => {
             ("ptr", "check_memory_access: memory error")
         }
@@ -248,6 +253,18 @@ pub fn klee_warning(text: &str) -> String {
     format!("KLEE: WARNING: {text}\n")
 }
 
+/// Returns the text that KLEE prints when it begins to replay a test.
+pub fn klee_replaying(test: &SeedFile) -> String {
+    let SeedFile {
+        path,
+        bytes,
+        number,
+        count,
+    } = test;
+    let path = path.display();
+    format!("KLEE: replaying: {path} ({bytes} bytes) ({number}/{count})")
+}
+
 /// What programs say to the user, as KLEE prints it: some of it once.
 #[derive(Default)]
 pub struct KleeNotes {
@@ -268,9 +285,15 @@ impl KleeNotes {
     }
 }
 
-/// Returns whether KLEE would count a path as partially completed, because it ended in an error.
+/// Returns whether KLEE would count a path that is completed here as partially completed, because
+/// it ended in an error. What cuts a path off is counted as such in both.
 pub fn klee_is_error(end: &PathEnd) -> bool {
-    matches!(end.ending, PathEnding::Bug(_) | PathEnding::Signal(_))
+    let is_cut = |kind: BugKind| kind.is_tool_limit() || kind == BugKind::Hang;
+    match end.ending {
+        PathEnding::Bug(kind) => !is_cut(kind),
+        PathEnding::Signal(_) => true,
+        _ => false,
+    }
 }
 
 /// Returns the text that KLEE prints at the end, which is also the end of `info`. `errors` is the
@@ -385,7 +408,8 @@ impl KleeFiles {
     pub(crate) fn path(&mut self, end: &PathEnd, test: Vec<u8>) -> Vec<NamedFile> {
         let error = self.error.take();
         self.errors += u64::from(klee_is_error(end));
-        if klee_is_error(end) && error.is_none() {
+        let has_error = matches!(end.ending, PathEnding::Bug(_) | PathEnding::Signal(_));
+        if has_error && error.is_none() {
             return Vec::new();
         }
         self.tests += 1;

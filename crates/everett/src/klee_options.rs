@@ -17,8 +17,12 @@ enum Meaning {
     Switch(&'static [&'static str]),
     /// An option with a value: the options, of which the last has a value, and what that is here.
     Value(&'static str, fn(&str) -> Result<String, String>),
+    /// A file, and the words that stand for what is in it.
+    File(fn(&str) -> Result<Vec<String>, String>),
     /// The same as what every run does.
     Always,
+    /// The same as what every run does; without it, this option.
+    Unless(&'static str),
     /// It says how the bitcode is linked.
     Build(fn(&mut ObjectBuild, String)),
     /// It means something that a run cannot do: the way out.
@@ -28,7 +32,7 @@ enum Meaning {
     Ignored { takes_value: bool },
 }
 
-use Meaning::{Always, Build, Ignored, Refused, Switch, Value};
+use Meaning::{Always, Build, File, Ignored, Refused, Switch, Unless, Value};
 
 const SWITCH_OF_KLEE: Meaning = Ignored { takes_value: false };
 const VALUE_OF_KLEE: Meaning = Ignored { takes_value: true };
@@ -38,7 +42,7 @@ const OPTIONS: &[(&str, Meaning)] = &[
     ("allow-seed-extension", Always),
     ("allow-seed-truncation", Always),
     ("check-div-zero", Always),
-    ("check-overshift", Always),
+    ("check-overshift", Unless("no-check-shifts")),
     ("libcxx", Always),
     ("named-seed-matching", Always),
     ("ubsan-runtime", Always),
@@ -54,6 +58,7 @@ const OPTIONS: &[(&str, Meaning)] = &[
         Build(|build, library| build.libraries.push(library.into())),
     ),
     ("emit-all-errors", Switch(&["all-findings"])),
+    ("env-file", File(variables)),
     ("exit-on-error", Switch(&["stop-at=all"])),
     ("exit-on-error-type", Value("stop-at", kinds)),
     ("libc", Value("", nothing)),
@@ -71,8 +76,14 @@ const OPTIONS: &[(&str, Meaning)] = &[
     ("output-dir", Value("out", same)),
     ("rng-initial-seed", Value("seed", same)),
     ("posix-runtime", Switch(&["sym-file-modes"])),
-    ("replay-ktest-dir", Value("only-seeds seeds", same)),
-    ("replay-ktest-file", Value("only-seeds seeds", same)),
+    (
+        "replay-ktest-dir",
+        Value("only-seeds seeds-apart seeds", same),
+    ),
+    (
+        "replay-ktest-file",
+        Value("only-seeds seeds-apart seeds", same),
+    ),
     ("run-in-dir", Value("files", same)),
     ("search", Value("search", searchers)),
     ("seed-dir", Value("seeds", same)),
@@ -215,6 +226,15 @@ fn same(value: &str) -> Result<String, String> {
     Ok(value.to_owned())
 }
 
+/// The variables in a file as `env` prints them.
+fn variables(file: &str) -> Result<Vec<String>, String> {
+    let text = everett_report::read_text(Path::new(file));
+    let text = text.map_err(|error| format!("cannot read {file}: {error}"))?;
+    let lines = text.lines().map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty());
+    Ok(lines.map(|line| format!("--env={line}")).collect())
+}
+
 /// For a value that says what every run has.
 fn nothing(_: &str) -> Result<String, String> {
     Ok(String::new())
@@ -287,12 +307,25 @@ pub struct KleeCommand {
     pub words: Vec<OsString>,
     /// What the user should know.
     pub notices: Vec<String>,
+    ends_as_klee: bool,
     /// Where the program is among the words.
     program: Option<usize>,
     build: ObjectBuild,
 }
 
 impl KleeCommand {
+    /// Returns the exit code for one of a run that has ended. KLEE ends with 0 after errors, also
+    /// those of its own, unless it was told to stop at one; only the program of its name does so.
+    pub fn exit_code(&self, code: u8) -> u8 {
+        let words = self.words.iter().take(self.program.unwrap_or_default());
+        let mut words = words.filter_map(|word| word.to_str());
+        let stops = words.any(|word| word == "--stop-at=all");
+        match code {
+            1 | 2 if self.ends_as_klee && !stops => 0,
+            code => code,
+        }
+    }
+
     /// Links the program if it is bitcode that was not linked yet. `said` gets what KLEE says about
     /// that.
     pub fn link(&mut self, notify: Notify<'_>, said: &mut dyn FnMut(&str)) -> Result<()> {
@@ -329,8 +362,22 @@ fn is_bitcode_alone(file: &Path) -> bool {
 }
 
 /// Translates KLEE's options in the words of a command line: those after `run`, before the program,
-/// if `--klee-messages` is among them. `None` if nothing is to be translated.
+/// if `--klee-messages` is among them or the program that was called has KLEE's name. `None` if
+/// nothing is to be translated.
 pub fn klee_command(words: &[OsString]) -> Option<Result<KleeCommand, String>> {
+    let (called, rest) = words.split_first()?;
+    if everett_toolchain::is_klee(Path::new(called)) {
+        let mut line = vec![called.clone(), "run".into(), "--klee-messages".into()];
+        line.extend_from_slice(rest);
+        return Some(translate(&line)?.map(|command| KleeCommand {
+            ends_as_klee: true,
+            ..command
+        }));
+    }
+    translate(words)
+}
+
+fn translate(words: &[OsString]) -> Option<Result<KleeCommand, String>> {
     let (subcommand, rest) = words.get(1..)?.split_first()?;
     if subcommand != "run" {
         return None;
@@ -353,6 +400,7 @@ pub fn klee_command(words: &[OsString]) -> Option<Result<KleeCommand, String>> {
             let has_ignored = !line.ignored.is_empty();
             Some(Ok(KleeCommand {
                 words: line.words,
+                ends_as_klee: false,
                 program: line.program,
                 build: line.build,
                 notices: has_ignored.then_some(notice).into_iter().collect(),
@@ -436,7 +484,14 @@ impl Line<'_> {
         value: Option<&str>,
     ) -> Result<(), String> {
         match meaning {
-            Always => {}
+            Always | Unless(_) if value != Some("false") => {}
+            Always => self.ignored.push(format!("--{name}=false")),
+            Unless(option) => self.words.push(format!("--{option}").into()),
+            File(read) => {
+                let file = self.value_of(name, value)?;
+                let words = read(&file).map_err(|error| format!("--{name}: {error}"))?;
+                self.words.extend(words.into_iter().map(OsString::from));
+            }
             Build(say) => {
                 let value = self.value_of(name, value)?;
                 say(&mut self.build, value);
@@ -524,6 +579,37 @@ mod tests {
         let unknown = translated("everett run -klee-messages -no-such-option ./prog");
         let error = unknown.expect("it is KLEE's").expect_err("it is refused");
         assert!(error.starts_with("--no-such-option"), "{error}");
+    }
+
+    #[test]
+    fn a_program_of_the_name_of_klee_is_one() {
+        for (line, code) in [
+            ("/bin/klee -max-depth=3 ./prog -x", 0),
+            ("everett-klee -exit-on-error-type=Assert ./prog", 0),
+            ("everett-klee -exit-on-error ./prog", 1),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let done = klee_command(&words).expect("it is KLEE's");
+            let done = done.expect("it is known");
+            assert_eq!(done.words[1..3], ["run", "--klee-messages"]);
+            assert_eq!(done.exit_code(1), code, "{line}");
+            assert_eq!(done.exit_code(2), 2 * code, "{line}");
+            assert_eq!(done.exit_code(3), 3, "{line}");
+        }
+        assert_eq!(translated("/bin/klee-stats x"), None);
+    }
+
+    #[test]
+    fn a_check_that_is_off_is_off_or_said_to_be_on() {
+        let line = "everett run -klee-messages -check-overshift=false -check-div-zero=false ./prog";
+        let (words, notices) = translated(line)
+            .expect("it is KLEE's")
+            .expect("it is known");
+        assert_eq!(words, "everett run -klee-messages -no-check-shifts ./prog");
+        assert!(
+            notices[0].ends_with("--check-div-zero=false"),
+            "{notices:?}"
+        );
     }
 
     #[test]

@@ -95,7 +95,9 @@ pub use job::{
     Job, JobDecision, JobFinding, JobProgress, JobResult, JobTest, Prepared, States, Supervisor,
     root_state, weight_of,
 };
-pub use klee::{KleeFindings, KleeNotes, klee_done, klee_is_error, klee_tests, klee_warning};
+pub use klee::{
+    KleeFindings, KleeNotes, klee_done, klee_is_error, klee_replaying, klee_tests, klee_warning,
+};
 pub use klee_options::{KleeCommand, klee_command};
 pub use layers::Mount;
 pub use load::{GuestProgram, OtherBuild};
@@ -112,6 +114,7 @@ pub use regress::{ConfirmSpec, TestResult, TestSpec, confirm, test};
 pub use repeat::Repeats;
 pub use replay::{NativeReplay, ReplayResult, ReplaySpec, replay};
 pub use scenario::load_scenario;
+pub use seeds::SeedFile;
 pub use session::{Notices, ProcessMemory, Session};
 pub use shrink::{ShrinkResult, ShrinkSpec, ShrunkTo, TraceSize, shrink};
 pub use spec::{

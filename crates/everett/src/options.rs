@@ -316,7 +316,11 @@ fn owned(text: &str) -> Result<String, String> {
 
 /// All run options, in display order.
 pub const OPTIONS: &[RunOption] = &[
-    maybe!("out", out, Takes::Path("DIR"), path).help("Folder for the results; default: the next number below everett-out/."),
+    maybe!("out", out, Takes::Path("DIR"), path)
+        .help(
+            "Folder for the results; default: the next number below everett-out/, with --klee-messages the next \
+             klee-out-N beside the program.",
+        ),
     maybe!("max-time", max_time, "TIME", |value| parse_time(text(value)?))
         .checked(|spec| some(&spec.max_time, check::time))
         .help("Finish within this time, including writing the results, e.g. 90s, 10m, 2h.")
@@ -357,6 +361,11 @@ pub const OPTIONS: &[RunOption] = &[
     maybe!("max-symbolic-size", max_symbolic_size, "BYTES", number)
         .help("Largest block that malloc of a symbolic size keeps symbolic.")
         .default("4096"),
+    switch!("fork-conditions", fork_conditions)
+        .help(
+            "Fork where a condition on symbolic data is computed, not only where the program branches on it: \
+             optimised code selects values instead of branching.",
+        ),
     maybe!("seed", seed, "N", number)
         .help("Seed of all random choices.")
         .default("0")
@@ -370,6 +379,9 @@ pub const OPTIONS: &[RunOption] = &[
     switch!("only-seeds", only_seeds)
         .requires("seeds")
         .help("Explore only the paths that seeds take."),
+    switch!("seeds-apart", seeds_apart)
+        .requires("only-seeds")
+        .help("Follow each seed on its own from the beginning, also where several take the same path."),
     values!("stop-at", stop_at, Takes::List("KINDS"), owned)
         .checked(|spec| all(&spec.stop_at, check::finding))
         .help("Programs only: stop at the first finding of one of these kinds, or of `all`."),
@@ -423,6 +435,10 @@ pub const OPTIONS: &[RunOption] = &[
              key, such as servers that must be running, are exempt.",
         )
         .key("search", "deadlocks", OptionKind::Flag),
+    switch!("no-check-shifts", no_check_shifts)
+        .help(
+            "Do not report shifts by the width or more; the amount then counts modulo the width, as on the processor.",
+        ),
     switch!("check-overflow", check_overflow)
         .help(
             "Report signed and unsigned overflow of operations that the bitcode marks nsw or nuw, in unoptimised \
@@ -455,7 +471,7 @@ pub const OPTIONS: &[RunOption] = &[
         .default("100000000"),
     maybe!("solver-time", solver_time, "TIME", |value| parse_time(text(value)?))
         .checked(|spec| some(&spec.solver_time, check::time))
-        .help("Time limit of the SMT solver per query; results then depend on the load of the machine."),
+        .help("Time limit of the SAT and SMT solvers per query; results then depend on the load of the machine."),
     maybe!("solver-conflicts", solver_conflicts, "N", number)
         .help("Conflict limit of the SAT solver per query.")
         .default("20000"),

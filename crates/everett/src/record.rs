@@ -28,6 +28,7 @@ use crate::finding::{FindingEntry, finding_files, ktest, written_files};
 use crate::follow::Model;
 use crate::klee::KleeFiles;
 use crate::native_world::{NativeWorld, tell_revealing};
+use crate::seeds::{SeedFile, seed_files};
 use crate::session::Session;
 use crate::shrink::{Goal, ShrinkBudget, Shrunk, shrink_trace};
 use crate::spec::{BuildSpec, RunSpec};
@@ -89,6 +90,8 @@ pub(crate) struct Recorder<'o> {
     ticks: u64,
     /// The files that KLEE would write for a program's run, if these are wanted.
     klee: Option<KleeFiles>,
+    /// The files of seeds whose own paths have not begun yet.
+    seeds: Vec<Option<SeedFile>>,
 }
 
 /// The formats of tests and findings for other tools: `.ktest` for a program, `.dtest` for a world
@@ -147,8 +150,11 @@ impl<'o> Recorder<'o> {
         };
         let limit = config.limits.max_time.filter(|_| !spec.no_confirm);
         let klee = (spec.klee_messages && is_program).then(|| KleeFiles::of(folder.path()));
+        let seeds = spec.seeds_apart.then(|| seed_files(&spec.seeds).ok());
+        let seeds = seeds.flatten().unwrap_or_default();
         Recorder {
             klee,
+            seeds: seeds.into_iter().map(Some).collect(),
             spec,
             session,
             meter: Meter::of(observer),
@@ -647,6 +653,14 @@ impl Listener for Recorder<'_> {
         self.observer.event(&Event::Noted { notes });
         if let Some(klee) = &mut self.klee {
             klee.note(notes);
+        }
+    }
+
+    fn seed(&mut self, number: u32) {
+        // A path that moves to another worker at once begins twice.
+        let file = self.seeds.get_mut(number as usize);
+        if let Some(file) = file.and_then(Option::take) {
+            self.observer.event(&Event::Seed(&file));
         }
     }
 

@@ -7,19 +7,50 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Result, bail};
 
+/// The file of a seed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SeedFile {
+    /// The path.
+    pub path: PathBuf,
+    /// The bytes of its inputs.
+    pub bytes: usize,
+    /// Its number among all seeds, from 1.
+    pub number: usize,
+    /// The number of seeds.
+    pub count: usize,
+}
+
 /// Reads all seeds: files, and those below folders in the order of their names.
 pub(crate) fn read_seeds(paths: &[PathBuf]) -> Result<Vec<Seed>> {
-    let mut seeds = Vec::new();
+    files(paths)?.iter().map(|file| read_seed(file)).collect()
+}
+
+/// Returns the files of seeds, in the order of [`read_seeds`].
+pub(crate) fn seed_files(paths: &[PathBuf]) -> Result<Vec<SeedFile>> {
+    let files = files(paths)?;
+    let count = files.len();
+    let numbered = files.into_iter().zip(1..);
+    let described = numbered.map(|(path, number)| {
+        let inputs = read_seed(&path)?;
+        Ok(SeedFile {
+            path,
+            bytes: inputs.iter().map(|input| input.bytes.len()).sum(),
+            number,
+            count,
+        })
+    });
+    described.collect()
+}
+
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
     for path in paths {
-        if !path.is_dir() {
-            seeds.push(read_seed(path)?);
-            continue;
-        }
-        for file in tests_in(path)? {
-            seeds.push(read_seed(&file)?);
+        match path.is_dir() {
+            true => files.extend(tests_in(path)?),
+            false => files.push(path.clone()),
         }
     }
-    Ok(seeds)
+    Ok(files)
 }
 
 /// Returns the tests of a folder, in the order of their names.

@@ -1,7 +1,7 @@
 //! The spec of a run: a plain value that is stored as `args.json` in the folder of the run. Owns
 //! names, defaults and meanings of run options; must not know any command line.
 
-use everett_report::Folder;
+use everett_report::{Folder, Series};
 use everett_scenario::Accept;
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,8 @@ pub struct RunSpec {
     pub version: Option<u32>,
     /// The folder to which paths are relative; `None` for the current one.
     pub started_in: Option<PathBuf>,
-    /// Folder for the results; by default the next number below everett-out/.
+    /// Folder for the results; by default the next number below everett-out/, with `klee_messages`
+    /// the next klee-out-N beside the program.
     pub out: Option<PathBuf>,
     /// The time limit of the run, which includes writing the results.
     pub max_time: Option<Duration>,
@@ -53,12 +54,17 @@ pub struct RunSpec {
     pub max_virtual_time: Option<Duration>,
     /// Maximum size of a block that malloc of a symbolic size keeps symbolic.
     pub max_symbolic_size: Option<u64>,
+    /// Whether the search forks where a condition is computed, not only where the program branches
+    /// on it.
+    pub fork_conditions: bool,
     /// The seed of all random choices.
     pub seed: Option<u64>,
     /// Tests in KLEE's format, or folders of such tests, whose inputs are followed first.
     pub seeds: Vec<PathBuf>,
     /// Whether only the ways of the seeds are explored.
     pub only_seeds: bool,
+    /// Whether each seed is followed on its own, from the beginning.
+    pub seeds_apart: bool,
     /// Kinds of findings at the first of which the run stops; `all` for every kind.
     pub stop_at: Vec<String>,
     /// Searchers that take turns; empty for the default ones.
@@ -93,6 +99,8 @@ pub struct RunSpec {
     /// Whether hosts are reported that are blocked forever at the end of a world, unless the
     /// scenario says how they end.
     pub check_deadlocks: bool,
+    /// Whether shifts by the width or more are not reported.
+    pub no_check_shifts: bool,
     /// Whether integer overflow is reported where the compiler assumes that there is none (`nsw`,
     /// `nuw`).
     pub check_overflow: bool,
@@ -110,7 +118,8 @@ pub struct RunSpec {
     pub smt_solver: Option<PathBuf>,
     /// Work limit for one query of the SMT solver, in its own units (z3's and cvc5's `rlimit`).
     pub solver_work: Option<u64>,
-    /// Time limit for one query of the SMT solver. Results then depend on the machine and its load.
+    /// Time limit for one query of the SAT and SMT solvers. Results then depend on the machine and
+    /// its load.
     pub solver_time: Option<Duration>,
     /// Conflict budget of the first tier for one query.
     pub solver_conflicts: Option<u32>,
@@ -327,6 +336,14 @@ impl RunSpec {
 
     /// Creates the folder for the results.
     pub(crate) fn folder(&self) -> Result<Folder> {
+        if self.klee_messages && self.out.is_none() && !self.is_scenario() {
+            let beside = Path::new(self.program()).parent();
+            let beside = beside.filter(|folder| !folder.as_os_str().is_empty());
+            return Ok(Folder::next(
+                beside.unwrap_or(Path::new(".")),
+                Series::KLEE,
+            )?);
+        }
         results_folder(self.out.as_deref())
     }
 }
@@ -335,7 +352,7 @@ impl RunSpec {
 pub(crate) fn results_folder(out: Option<&Path>) -> Result<Folder> {
     Ok(match out {
         Some(path) => Folder::create(path)?,
-        None => Folder::next(Path::new("everett-out"))?,
+        None => Folder::next(Path::new("everett-out"), Series::RUNS)?,
     })
 }
 

@@ -158,8 +158,10 @@ fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
                 executed = segments[id.0 as usize] != 0;
                 last = None;
             }
+            // A mark is no instruction, and what is never reached is not there to be covered.
+            let is_counted = !matches!(inst, Inst::Segment { .. } | Inst::Unreachable);
             if *location == last {
-                coverage.count_instruction(counts, executed);
+                coverage.count_instruction(counts && is_counted, executed);
                 continue;
             }
             last = *location;
@@ -171,7 +173,7 @@ fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
                 counts = true;
                 let name = program.string(place.function);
                 coverage.add(file, place.line, name, executed);
-                coverage.count_instruction(counts, executed);
+                coverage.count_instruction(is_counted, executed);
             }
         }
     }

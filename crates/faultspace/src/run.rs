@@ -2,7 +2,7 @@
 //! of issue, and writes the folder of results.
 
 use everett::Session;
-use everett_report::Folder;
+use everett_report::{Folder, Series};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
             refuse_foreign(path)?;
             Folder::open(path)?
         }
-        None => Folder::next(Path::new("everett-out"))?,
+        None => Folder::next(Path::new("everett-out"), Series::RUNS)?,
     };
     let system = System::new(&config, &spec.manager, folder.path())?.on(spec.nodes.clone());
     match check(&system, &space) {

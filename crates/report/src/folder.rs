@@ -116,6 +116,34 @@ fn reserve(folder: &Path) -> Result<File, WriteError> {
     Ok(file)
 }
 
+/// How numbered folders are named.
+#[derive(Copy, Clone, Debug)]
+pub struct Series {
+    prefix: &'static str,
+    /// The least number of digits.
+    digits: usize,
+    first: u32,
+    /// The name of the link to the newest folder.
+    newest: &'static str,
+}
+
+impl Series {
+    /// `0001` and `latest`.
+    pub const RUNS: Series = Series {
+        prefix: "",
+        digits: 4,
+        first: 1,
+        newest: "latest",
+    };
+    /// Those of KLEE: `klee-out-0` and `klee-last`.
+    pub const KLEE: Series = Series {
+        prefix: "klee-out-",
+        digits: 1,
+        first: 0,
+        newest: "klee-last",
+    };
+}
+
 impl Folder {
     /// Creates a folder at this path. It must not contain a run.
     pub fn create(path: &Path) -> Result<Folder, WriteError> {
@@ -156,19 +184,24 @@ impl Folder {
             .take();
     }
 
-    /// Creates the next numbered folder below `parent`, and links `parent/latest` to it.
-    pub fn next(parent: &Path) -> Result<Folder, WriteError> {
+    /// Creates the next numbered folder below `parent`, and links the newest of the series to it.
+    pub fn next(parent: &Path, series: Series) -> Result<Folder, WriteError> {
         fs::create_dir_all(parent).map_err(failed(parent))?;
         let taken = fs::read_dir(parent).map_err(failed(parent))?;
-        let numbers =
-            taken.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-        let mut number = numbers.max().unwrap_or(0) + 1;
+        let number_of = |entry: io::Result<fs::DirEntry>| {
+            let name = entry.ok()?.file_name();
+            let digits = name.to_str()?.strip_prefix(series.prefix)?;
+            digits.parse::<u32>().ok()
+        };
+        let last = taken.filter_map(number_of).max();
+        let mut number = last.map_or(series.first, |last| last + 1);
         loop {
-            let path = parent.join(format!("{number:04}"));
+            let name = format!("{}{number:0width$}", series.prefix, width = series.digits);
+            let path = parent.join(&name);
             match fs::create_dir(&path) {
                 Ok(()) => {
                     let folder = Folder::open(&path)?;
-                    folder.point_latest(parent, &format!("{number:04}"))?;
+                    folder.point_newest(&parent.join(series.newest), &name)?;
                     return Ok(folder);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
@@ -178,11 +211,10 @@ impl Folder {
     }
 
     /// Replaces the link atomically, so that it is always valid.
-    fn point_latest(&self, parent: &Path, name: &str) -> Result<(), WriteError> {
-        let link = parent.join("latest");
-        let fresh = parent.join(format!(".latest-{}", std::process::id()));
+    fn point_newest(&self, link: &Path, name: &str) -> Result<(), WriteError> {
+        let fresh = link.with_file_name(format!(".newest-{}", std::process::id()));
         std::os::unix::fs::symlink(name, &fresh).map_err(failed(&fresh))?;
-        fs::rename(&fresh, &link).map_err(failed(&link))
+        fs::rename(&fresh, link).map_err(failed(link))
     }
 
     /// Returns the path of the folder.

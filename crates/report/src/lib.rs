@@ -17,7 +17,7 @@ mod writer;
 
 pub use count::counted;
 pub use dtest::{DTest, TestHost, TestInterface, TestNode, dtest_files};
-pub use folder::{Folder, WriteError, read_file, read_text};
+pub use folder::{Folder, Series, WriteError, read_file, read_text};
 pub use junit::{Outcome, TestCase, junit};
 pub use ktest::{KTest, KTestError};
 pub use lcov::{FileCoverage, FunctionCoverage, LcovError, LineCoverage};

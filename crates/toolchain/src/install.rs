@@ -18,14 +18,18 @@ const LINKED: [Tool; 4] = [Tool::Cc, Tool::Cxx, Tool::Ar, Tool::Ranlib];
 const CMAKE_FILE: &str = "everett.cmake";
 const CMAKE: &str = include_str!("../runtime/everett.cmake");
 
-/// Fills a folder with `everett-cc`, `everett-c++`, `everett-ar` and `everett-ranlib`, which are
-/// links to the running executable, and with a toolchain file for CMake. Returns the created files.
+/// The name of the link that takes KLEE's command line.
+const KLEE: &str = "klee";
+
+/// Fills a folder with `everett-cc`, `everett-c++`, `everett-ar`, `everett-ranlib` and
+/// `everett-klee`, which are links to the running executable, and with a toolchain file for CMake.
+/// Returns the created files.
 pub fn install_tools(folder: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
     let executable = driver::executable()?;
     fs::create_dir_all(folder).context("create", folder)?;
     let mut made = Vec::new();
-    for tool in LINKED {
-        let link = folder.join(format!("{PREFIX}{}", tool.name()));
+    for name in LINKED.iter().map(|tool| tool.name()).chain([KLEE]) {
+        let link = folder.join(format!("{PREFIX}{name}"));
         if link.symlink_metadata().is_ok() {
             fs::remove_file(&link).context("remove", &link)?;
         }
@@ -36,6 +40,12 @@ pub fn install_tools(folder: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
     fs::write(&file, CMAKE).context("write", &file)?;
     made.push(file);
     Ok(made)
+}
+
+/// Returns whether a program stands for KLEE by its name: `klee` or `everett-klee`.
+pub fn is_klee(program: &Path) -> bool {
+    let name = program.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.strip_prefix(PREFIX).unwrap_or(name) == KLEE)
 }
 
 impl Tool {
@@ -67,7 +77,7 @@ mod tests {
         let target = folder.path().join("bin");
         for _ in 0..2 {
             let made = install_tools(&target).unwrap();
-            assert_eq!(made.len(), LINKED.len() + 1);
+            assert_eq!(made.len(), LINKED.len() + 2);
             assert!(made.iter().all(|path| path.is_file()), "{made:?}");
         }
     }

@@ -31,7 +31,7 @@ use std::ffi::OsString;
 pub use checked::{BuildLimits, Checks, checked_build, checked_path};
 pub use compiled::{ObjectBuild, Remark, link_object};
 pub use error::ToolchainError;
-pub use install::install_tools;
+pub use install::{install_tools, is_klee};
 pub use keep::keeps_errors;
 pub use own_programs::{meter, sender};
 pub use wheel::{ensure_z3, ensure_zig};

@@ -103,8 +103,8 @@ subcommands! {
     /// Runs a program concretely, as if it were started natively.
     /// Explores nothing and writes no results.
     Exec(exec::ExecArgs),
-    /// Creates everett-cc, everett-c++, everett-ar, everett-ranlib and a
-    /// toolchain file for CMake in a folder.
+    /// Creates everett-cc, everett-c++, everett-ar, everett-ranlib,
+    /// everett-klee and a toolchain file for CMake in a folder.
     InstallTools(install_tools::InstallToolsArgs),
     /// Compiles and links C: a drop-in for clang that makes PROG and PROG.bc.
     #[command(disable_help_flag = true)]

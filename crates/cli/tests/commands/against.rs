@@ -332,3 +332,23 @@ fn scenarios_are_compared_world_by_world() {
     let said = text(&expect(everett(&folder).args(wrong), 2));
     assert!(said.contains("old is no scenario"), "{said}");
 }
+
+/// An optimiser makes a selection of a branch, so that one path has both values.
+#[test]
+fn selections_of_optimised_servers_are_compared() {
+    let folder = folder("against-selections");
+    build(&folder, "client", CLIENT, &["-O2"]);
+    for (name, limit) in [("new", "byte == 77"), ("old", "byte == 78")] {
+        build(&folder, name, &SERVER.replace("LIMIT", limit), &["-O2"]);
+        let scenario = format!(
+            "[host.server]\nprogram = \"./{name}\"\n[host.client]\nprogram = \"./client\"\n"
+        );
+        std::fs::write(folder.join(format!("{name}.toml")), scenario).expect("a scenario");
+    }
+    let args = ["run", "--out", "out", "--against", "old.toml", "new.toml"];
+    let said = text(&expect(everett(&folder).args(args), 1));
+    let against = summary(&folder.join("out"))["against"].clone();
+    let (aspects, ..) = first(&against);
+    let messages = "messages from server to client";
+    assert!(aspects.contains(&messages), "{aspects:?}: {said}");
+}

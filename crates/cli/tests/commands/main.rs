@@ -29,6 +29,7 @@ mod fault_worlds;
 mod findings;
 mod harden;
 mod klee;
+mod klee_scripts;
 mod layers;
 mod limits;
 mod modules;

@@ -55,6 +55,8 @@ pub trait Listener {
     /// What several paths printed together is told once. Called only with
     /// [`ExplorerConfig::tell_output`].
     fn printed(&mut self, _output: &[Vec<u8>; 2]) {}
+    /// The path of a seed begins. Called only with [`ExplorerConfig::seeds_apart`].
+    fn seed(&mut self, _number: u32) {}
     /// A path has something to say to the user of its program (`klee_warning`). Called as
     /// [`Listener::printed`] is.
     fn noted(&mut self, _notes: &[Note]) {}
@@ -345,11 +347,15 @@ impl<'a> Explorer<'a> {
             Start::Beginning if explorer.is_world() => explorer.begin_worlds(None),
             Start::World(traces) => explorer.begin_worlds(Some(&traces)),
             Start::Beginning => {
-                let seeds = Seeds::new(0..explorer.config.seeds.len() as u32);
-                explorer.add_path(Path {
-                    seeds,
-                    ..Path::default()
-                });
+                let seeds = 0..explorer.config.seeds.len() as u32;
+                let paths = match explorer.config.seeds_apart {
+                    true => Path::of_each_seed(seeds.end),
+                    false => vec![Path {
+                        seeds: Seeds::new(seeds),
+                        ..Path::default()
+                    }],
+                };
+                paths.into_iter().for_each(|path| explorer.add_path(path));
             }
             Start::Nothing => {}
             Start::States(traces) => {

@@ -53,6 +53,11 @@ impl Explorer<'_> {
     /// Runs one state for a batch.
     fn execute(&mut self, id: StateId, mut state: Box<State>, listener: &mut dyn Listener) {
         let start = state.instructions();
+        // A state that another worker has begun may start again here.
+        if self.config.seeds_apart && start == 0 && state.path.counted == 0 {
+            let seeds = state.path.seeds.numbers();
+            seeds.for_each(|number| listener.seed(number));
+        }
         let forks_before = self.statistics.forks;
         let batch = self.config.batch_instructions;
         let batch = batch.min(self.instructions_left()).max(1);

@@ -21,6 +21,7 @@ pub(crate) enum Event {
     Path(Box<PathEnd>),
     Printed([Vec<u8>; 2]),
     Noted(Vec<Note>),
+    Seed(u32),
     Finding(Box<WorldFinding>),
     Difference(Box<Difference>),
     SetUp(Box<Setup>, Box<Trace>),
