@@ -64,7 +64,7 @@ pub use run::{Build, Manifest, PROTOCOL, Submission, WORK, cancel, submit};
 pub use server::{LocalServer, ServerSpec};
 pub use sharing::{CheckCounter, work_of_checks};
 pub use states::{pack_states, unpack_states};
-pub use station::{Look, Round, Station, Transfer, WorkerStatus, share_coverage};
+pub use station::{Balancing, Round, Station, Transfer, WorkerStatus, share_coverage};
 pub use status::{Status, WorkerFigures, status};
 pub use tasks::{Answered, Served, TaskClient, TaskSpec, serve_tasks};
 pub use tree::{pack, unpack};

@@ -101,9 +101,9 @@ struct Account {
     idle: Duration,
 }
 
-/// The result of looking whether to balance a run.
+/// What a check whether to balance a run found.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Look {
+pub enum Balancing {
     /// Another worker balances; `true` if it has found that the run is over.
     Other(bool),
     /// The worker was the balancer; its decision.
@@ -207,7 +207,7 @@ impl Station {
 
     /// Balances the load of a run; called by an idle worker. Does nothing if another worker
     /// balances, that is, if there was a round since the last check.
-    pub fn balance(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Look> {
+    pub fn balance(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Balancing> {
         let key = Key::of_run(Kind::Round, run);
         let last = broker.look_up(&key)?;
         let last = last.as_deref().map(serde_json::from_slice::<Round>);
@@ -215,14 +215,14 @@ impl Station {
         let number = last.as_ref().map_or(0, |last| last.number);
         let seen = std::mem::replace(&mut self.account(run).seen, number);
         if seen != number {
-            return Ok(Look::Other(last.is_some_and(|last| last.is_over)));
+            return Ok(Balancing::Other(last.is_some_and(|last| last.is_over)));
         }
         self.hear(broker, run)?;
         self.account(run).rounds += 1;
         self.report(broker, run, 0)?;
         let round = self.decide(broker, run, number + 1)?;
         self.note_round(broker, run, &round)?;
-        Ok(Look::Balanced(round))
+        Ok(Balancing::Balanced(round))
     }
 
     /// Tells the other idle workers that a run is over, after the last round of the balancer.
@@ -332,8 +332,8 @@ mod tests {
     /// Lets a worker balance, and returns its decision if it was the balancer.
     fn balance(worker: &mut Station, broker: &mut dyn Broker) -> Option<Round> {
         match worker.balance(broker, &run()).unwrap() {
-            Look::Balanced(round) => Some(round),
-            Look::Other(_) => None,
+            Balancing::Balanced(round) => Some(round),
+            Balancing::Other(_) => None,
         }
     }
 
@@ -414,11 +414,11 @@ mod tests {
         let mut broker = SharedMemory::new(1000).connect();
         let [mut one, mut two] = ["one", "two"].map(Station::new);
         let last = balance(&mut one, &mut broker).unwrap();
-        let looked = two.balance(&mut broker, &run()).unwrap();
-        assert_eq!(looked, Look::Other(false));
+        let answer = two.balance(&mut broker, &run()).unwrap();
+        assert_eq!(answer, Balancing::Other(false));
         one.close(&mut broker, &run(), &last).unwrap();
-        let looked = two.balance(&mut broker, &run()).unwrap();
-        assert_eq!(looked, Look::Other(true));
+        let answer = two.balance(&mut broker, &run()).unwrap();
+        assert_eq!(answer, Balancing::Other(true));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::reseed::{explore_again, is_over_mark, reseed};
 use crate::run::{Build, Manifest};
 use crate::sharing::{CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry, work_of_checks};
 use crate::states::unpack_states;
-use crate::station::{Look, Round, Station};
+use crate::station::{Balancing, Round, Station};
 use crate::status::status;
 
 /// Number of times that an idle worker asks for a job before it searches for jobs that fell out of
@@ -413,7 +413,7 @@ impl<'s> Worker<'s> {
         let mut rounds = Vec::new();
         for run in self.open_runs(broker)? {
             match self.station.balance(broker, &run)? {
-                Look::Balanced(round) => {
+                Balancing::Balanced(round) => {
                     // Jobs that nobody seems to have are published again later: a worker may
                     // just be loading the program of one.
                     let is_over = looks && round.mean == 0.0 && status(broker, &run)?.is_over();
@@ -422,8 +422,10 @@ impl<'s> Worker<'s> {
                     }
                     rounds.push(round);
                 }
-                Look::Other(true) if is_marked_as_over(broker, &run)? => self.close(broker, run),
-                Look::Other(_) => {}
+                Balancing::Other(true) if is_marked_as_over(broker, &run)? => {
+                    self.close(broker, run)
+                }
+                Balancing::Other(_) => {}
             }
         }
         Ok(rounds)

@@ -613,6 +613,10 @@ impl Oracle for PathOracle<'_> {
         }
     }
 
+    fn keeps_notes(&self) -> bool {
+        self.keeps_notes
+    }
+
     fn note(&mut self, note: Note) {
         if self.keeps_notes {
             self.notes.push(note);

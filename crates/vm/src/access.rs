@@ -184,7 +184,7 @@ impl Vm<'_> {
         len: u64,
         write: bool,
     ) -> Result<AccessTarget, Interrupt> {
-        if size > LARGE_ARRAY {
+        if size > LARGE_ARRAY && self.oracle.keeps_notes() {
             self.note_large_array(start, size, write);
         }
         let object = start;

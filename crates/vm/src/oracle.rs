@@ -78,6 +78,11 @@ pub trait Oracle {
     /// Adds a soft constraint: prefer inputs for which the condition holds.
     fn prefer(&mut self, arena: &mut Arena, condition: ExprId);
 
+    /// Whether notes are kept. Where they are not, none needs to be made.
+    fn keeps_notes(&self) -> bool {
+        false
+    }
+
     /// Notes what the program has to say to its user, if the instruction completes.
     fn note(&mut self, _note: Note) {}
 
