@@ -226,13 +226,18 @@ fn same(value: &str) -> Result<String, String> {
     Ok(value.to_owned())
 }
 
+/// An option of `everett run` as it stands on the command line.
+fn written(option: &str) -> String {
+    format!("--{option}")
+}
+
 /// The variables in a file as `env` prints them.
 fn variables(file: &str) -> Result<Vec<String>, String> {
     let text = everett_report::read_text(Path::new(file));
     let text = text.map_err(|error| format!("cannot read {file}: {error}"))?;
     let lines = text.lines().map(str::trim);
     let lines = lines.filter(|line| !line.is_empty());
-    Ok(lines.map(|line| format!("--env={line}")).collect())
+    Ok(lines.map(|line| written(&format!("env={line}"))).collect())
 }
 
 /// For a value that says what every run has.
@@ -319,7 +324,7 @@ impl KleeCommand {
     pub fn exit_code(&self, code: u8) -> u8 {
         let words = self.words.iter().take(self.program.unwrap_or_default());
         let mut words = words.filter_map(|word| word.to_str());
-        let stops = words.any(|word| word == "--stop-at=all");
+        let stops = words.any(|word| word == written("stop-at=all"));
         match code {
             1 | 2 if self.ends_as_klee && !stops => 0,
             code => code,
@@ -367,7 +372,11 @@ fn is_bitcode_alone(file: &Path) -> bool {
 pub fn klee_command(words: &[OsString]) -> Option<Result<KleeCommand, String>> {
     let (called, rest) = words.split_first()?;
     if everett_toolchain::is_klee(Path::new(called)) {
-        let mut line = vec![called.clone(), "run".into(), "--klee-messages".into()];
+        let mut line = vec![
+            called.clone(),
+            "run".into(),
+            written("klee-messages").into(),
+        ];
         line.extend_from_slice(rest);
         return Some(translate(&line)?.map(|command| KleeCommand {
             ends_as_klee: true,
@@ -591,7 +600,7 @@ mod tests {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             let done = klee_command(&words).expect("it is KLEE's");
             let done = done.expect("it is known");
-            assert_eq!(done.words[1..3], ["run", "--klee-messages"]);
+            assert_eq!(done.words[1..3], ["run", &*written("klee-messages")]);
             assert_eq!(done.exit_code(1), code, "{line}");
             assert_eq!(done.exit_code(2), 2 * code, "{line}");
             assert_eq!(done.exit_code(3), 3, "{line}");

@@ -318,7 +318,7 @@ fn owned(text: &str) -> Result<String, String> {
 pub const OPTIONS: &[RunOption] = &[
     maybe!("out", out, Takes::Path("DIR"), path)
         .help(
-            "Folder for the results; default: the next number below everett-out/, with --klee-messages the next \
+            "Folder for the results; default: the next number below everett-out/, with messages of KLEE the next \
              klee-out-N beside the program.",
         ),
     maybe!("max-time", max_time, "TIME", |value| parse_time(text(value)?))
