@@ -29,9 +29,11 @@
 
 #[path = "common/bundle.rs"]
 mod bundle;
+#[path = "common/threads.rs"]
+mod threads;
 
 use bundle::Bundle;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -62,7 +64,7 @@ const OTHER_BUILDS: [&str; 3] = ["-O0", "-O3", CHECKED];
 const CHECKED: &str = "checked";
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let arguments = threads::arguments();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
     let mut programs = Vec::new();
     collect(&root, &mut programs);

@@ -21,7 +21,10 @@
 //! the programs, on their checked builds, and on builds without optimisation and with full
 //! optimisation.
 
-use libtest_mimic::{Arguments, Failed, Trial};
+#[path = "common/threads.rs"]
+mod threads;
+
+use libtest_mimic::{Failed, Trial};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -40,7 +43,7 @@ const FEWEST_PATHS: usize = 10;
 const PATIENCE: &str = "300";
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let arguments = threads::arguments();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/targets");
     let mut folders: Vec<PathBuf> = fs::read_dir(&root)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())

@@ -23,8 +23,11 @@
 
 mod common;
 
+#[path = "common/threads.rs"]
+mod threads;
+
 use common::{check_weights, count, everett, expect, folder, summary};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +46,7 @@ const MOST_FOLLOWED: u64 = 50;
 const MOST_REPLAYED: u64 = 400;
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let arguments = threads::arguments();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut trials = Vec::new();
     for place in ["examples", "tests/worlds"] {

@@ -224,6 +224,8 @@ fn link_bitcode(sysroot: &Sysroot, link: &Link) -> Result<(), ToolchainError> {
         args.push(unfinished.clone().into());
         args.push("--lto-emit-llvm".into());
         args.push("--save-temps=resolution".into());
+        // The native link, which runs beside this, verifies the program's code.
+        args.push("--disable-verify".into());
         args.push(passes(&kept));
         let packed = response::pack(args)?;
         let mut linker = sysroot.zig_command("ld.lld");

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-const FUNCTIONS: usize = 250;
+const FUNCTIONS: usize = 120;
 
 /// Builds a file of random functions, runs it natively and on the model, and compares the lines.
 fn compare(seed: u64, level: &str) {

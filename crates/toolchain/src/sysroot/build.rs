@@ -107,7 +107,7 @@ pub fn c_library(zig: &Path, folder: &Path, notify: Notify<'_>) -> Result<(), To
 
     let built = link_probe(zig, "cc", "int main(void) { return 0; }\n", "the C library")?;
     copy(&built.find("libc.a")?, &libraries.join("libmusl.a"))?;
-    copy(&built.find("libzigc.a")?, &libraries.join("libzigc.a"))?;
+    machine_code::with_lines_only(zig, &built.find("libzigc.a")?, &libraries.join("libzigc.a"))?;
     copy(&built.find("libunwind.a")?, &libraries.join("libunwind.a"))?;
     copy(&built.find("libcompiler_rt.a")?, &folder.join(BUILTINS))?;
     write(&libraries.join("libc.a"), LIBC_SCRIPT)?;

@@ -1,6 +1,6 @@
-//! The libraries as machine code, for native programs: the same functions as in the
-//! bitcode, compiled once instead of at every link. Members stay apart, so that a program
-//! gets those that its bitcode gets.
+//! Archives of libraries, made again from those of the compiler: with less debug information, or as
+//! machine code, for native programs: the same functions as in the bitcode, compiled once instead of
+//! at every link. Members stay apart, so that a program gets those that its bitcode gets.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,13 +31,48 @@ const WHAT: &str = "the libraries as machine code";
 
 /// Compiles the members of an archive; those that are machine code already stay as they are.
 pub fn archive(zig: &Path, from: &Path, to: &Path) -> Result<(), ToolchainError> {
+    let work = tempfile::tempdir().context("create", "a temporary folder")?;
+    let members = unpack(from, work.path())?;
+    compile(zig, work.path(), &members.bitcode)?;
+    pack(zig, work.path(), &members.objects, to)
+}
+
+/// Packs an archive again without the types and variables of its debug information. Every program
+/// gets the one large member of such an archive, and merging its types took a fifth of each link.
+pub fn with_lines_only(zig: &Path, from: &Path, to: &Path) -> Result<(), ToolchainError> {
+    let work = tempfile::tempdir().context("create", "a temporary folder")?;
+    let members = unpack(from, work.path())?;
+    for file in &members.bitcode {
+        let mut strip = Command::new(zig);
+        strip
+            .args(["ld.lld", "-r", "--lto-emit-llvm", "--lto-O0"])
+            .arg("--lto-newpm-passes=strip-nonlinetable-debuginfo")
+            .arg(file)
+            .arg("-o")
+            .arg(file.with_extension("o"))
+            .current_dir(work.path());
+        check(&mut strip, WHAT)?;
+    }
+    pack(zig, work.path(), &members.objects, to)
+}
+
+/// The members of an archive as files of a folder.
+#[derive(Default)]
+struct Members {
+    /// The objects in their order; those of bitcode are not there yet.
+    objects: Vec<PathBuf>,
+    /// The files of bitcode, from which objects of the same names are made.
+    bitcode: Vec<PathBuf>,
+}
+
+/// Writes the members of an archive into a folder.
+fn unpack(from: &Path, folder: &Path) -> Result<Members, ToolchainError> {
     let bytes = fs::read(from).context("read", from)?;
     let broken = |error: object::Error| ToolchainError::Sysroot {
         what: WHAT,
         reason: format!("{}: {error}", from.display()),
     };
-    let work = tempfile::tempdir().context("create", "a temporary folder")?;
-    let (mut objects, mut bitcode) = (Vec::new(), Vec::new());
+    let mut members = Members::default();
     let parsed = ArchiveFile::parse(&*bytes).map_err(broken)?;
     for (number, member) in parsed.members().enumerate() {
         let member = member.map_err(broken)?;
@@ -48,21 +83,25 @@ pub fn archive(zig: &Path, from: &Path, to: &Path) -> Result<(), ToolchainError>
         let data = member.data(&*bytes).map_err(broken)?;
         let file = if BITCODE.iter().any(|magic| data.starts_with(magic)) {
             let file = object.with_extension("bc");
-            bitcode.push(file.clone());
+            members.bitcode.push(file.clone());
             file
         } else {
             object.clone()
         };
-        let path = work.path().join(file);
+        let path = folder.join(file);
         fs::write(&path, data).context("write", &path)?;
-        objects.push(object);
+        members.objects.push(object);
     }
-    compile(zig, work.path(), &bitcode)?;
+    Ok(members)
+}
+
+/// Packs objects of a folder into an archive.
+fn pack(zig: &Path, folder: &Path, objects: &[PathBuf], to: &Path) -> Result<(), ToolchainError> {
     let mut pack = Command::new(zig);
     pack.args(["ar", "crs"])
         .arg(to)
-        .args(&objects)
-        .current_dir(work.path());
+        .args(objects)
+        .current_dir(folder);
     check(&mut pack, WHAT)
 }
 
