@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 static jmp_buf back;
 static int order(const void *a, const void *b) { return *(const char *)a - *(const char *)b; }
 __attribute__((noinline)) static int sorted(char *text) {
@@ -17,14 +18,18 @@ __attribute__((noinline)) static int far(char *text) {
   free(copy);
   return value;
 }
+__attribute__((noinline)) static int slow(char *text) {
+  usleep(1000);
+  return text[1];
+}
 __attribute__((noinline)) static int away(char *text) { text[0] = 'z'; longjmp(back, 1); }
 static const struct {
   const char *name;
   int (*run)(char *);
 }
-commands[] = {{"sorted", sorted}, {"far", far}, {"away", away}};
+commands[] = {{"sorted", sorted}, {"far", far}, {"away", away}, {"slow", slow}};
 __attribute__((noinline)) int handle(char *line, int number) {
-  for (int at = 0; at < 3; at++)
+  for (int at = 0; at < 4; at++)
     if (!strncmp(line, commands[at].name, strlen(commands[at].name))) return commands[at].run(line);
   return depth(line, number & 1);
 }

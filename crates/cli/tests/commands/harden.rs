@@ -4,9 +4,11 @@
 use crate::common::{build, everett, expect, folder};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 const SIGABRT: i32 = 6;
 
@@ -22,7 +24,6 @@ fn run(folder: &Path, program: &str, input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    use std::io::Write;
     let mut pipe = child.stdin.take().expect("a pipe");
     pipe.write_all(input.as_bytes()).expect("it reads");
     drop(pipe);
@@ -463,7 +464,6 @@ fn requests_decide_which_version_runs() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        use std::io::Write;
         // A stopped program reads no further.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
@@ -499,50 +499,110 @@ fn requests_decide_which_version_runs() {
     assert!(crate::common::text(&refused).contains("main cannot be an entry point"));
 }
 
+/// A hardened program that runs, and its control socket.
+struct Asked {
+    child: Child,
+    to: ChildStdin,
+    from: Lines<BufReader<ChildStdout>>,
+    socket: UnixDatagram,
+    /// A short way to the program's folder: addresses of sockets are short, paths of folders may be long.
+    short: tempfile::TempDir,
+}
+
+impl Asked {
+    fn start(name: &str, settings: &[(&str, &str)]) -> Asked {
+        let folder = folder(name);
+        build(&folder, "requests", REQUESTS, &["-O2", "-g"]);
+        estimate(&folder, "requests");
+        expect(
+            everett(&folder).args(["harden", "select", "--budget", "0", "requests"]),
+            0,
+        );
+        expect(
+            everett(&folder).args(["harden", "activate", "--entry", "handle", "requests"]),
+            0,
+        );
+        let mut child = Command::new(folder.join("requests.hard"))
+            .current_dir(&folder)
+            .env("EVERETT_CONTROL", "control")
+            .envs(settings.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let to = child.stdin.take().unwrap();
+        let from = BufReader::new(child.stdout.take().unwrap()).lines();
+        let short = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(&folder, short.path().join("there")).unwrap();
+        let socket = UnixDatagram::bind(short.path().join("own")).unwrap();
+        Asked {
+            child,
+            to,
+            from,
+            socket,
+            short,
+        }
+    }
+
+    /// Sends requests, and waits for each to be handled.
+    fn request(&mut self, line: &str, count: usize) {
+        for _ in 0..count {
+            writeln!(self.to, "{line}").unwrap();
+            self.from.next().unwrap().unwrap();
+        }
+    }
+
+    /// Sends a message, and returns the figures that are answered after the next requests.
+    fn ask(&mut self, message: &str, line: &str) -> String {
+        let control = self.short.path().join("there/control");
+        self.socket.send_to(message.as_bytes(), control).unwrap();
+        self.request(line, 64);
+        let mut answer = [0; 1000];
+        let size = self.socket.recv(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer[..size]).into_owned()
+    }
+
+    fn end(mut self) {
+        drop(self.to);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+/// Returns one of the figures of an answer.
+fn figure(answer: &str, name: &str) -> u64 {
+    let line = answer.lines().find_map(|line| line.strip_prefix(name));
+    let value = line.and_then(|value| value.trim().parse().ok());
+    value.unwrap_or_else(|| panic!("{name} in {answer}"))
+}
+
 /// The control socket accepts a budget, and answers with figures.
 #[test]
 fn a_running_program_can_be_asked() {
-    use std::io::{BufRead, BufReader, Write};
-    use std::os::unix::net::UnixDatagram;
-    let folder = folder("harden-control");
-    build(&folder, "requests", REQUESTS, &["-O2", "-g"]);
-    estimate(&folder, "requests");
-    expect(
-        everett(&folder).args(["harden", "select", "--budget", "0", "requests"]),
-        0,
-    );
-    expect(
-        everett(&folder).args(["harden", "activate", "--entry", "handle", "requests"]),
-        0,
-    );
-    // Socket addresses are short, and paths of folders may be long.
-    let mut child = Command::new(folder.join("requests.hard"))
-        .current_dir(&folder)
-        .env("EVERETT_CONTROL", "control")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut to = child.stdin.take().unwrap();
-    let mut from = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut ask = |count: usize| {
-        for _ in 0..count {
-            to.write_all(b"hello\n").unwrap();
-            from.next().unwrap().unwrap();
-        }
-    };
-    ask(1);
-    let short = tempfile::tempdir().unwrap();
-    let link = short.path().join("there");
-    std::os::unix::fs::symlink(&folder, &link).unwrap();
-    let socket = UnixDatagram::bind(short.path().join("own")).unwrap();
-    socket.send_to(b"budget 7", link.join("control")).unwrap();
-    ask(64);
-    let mut answer = [0; 1000];
-    let size = socket.recv(&mut answer).unwrap();
-    let answer = String::from_utf8_lossy(&answer[..size]).into_owned();
-    assert!(answer.contains("budget_permille 70\n"), "{answer}");
-    assert!(answer.contains("requests 64\n"), "{answer}");
-    drop(to);
-    assert!(child.wait().unwrap().success());
+    let mut program = Asked::start("harden-control", &[]);
+    program.request("hello", 1);
+    let answer = program.ask("budget 7", "hello");
+    assert_eq!(figure(&answer, "budget_permille"), 70, "{answer}");
+    assert_eq!(figure(&answer, "requests"), 64, "{answer}");
+    assert_eq!(figure(&answer, "late_permille"), 0, "{answer}");
+    program.end();
+}
+
+/// Requests that take longer than they may are checked less and less, whatever the budget.
+#[test]
+fn a_running_program_keeps_the_time_of_requests() {
+    let settings = [("EVERETT_BUDGET", "100000"), ("EVERETT_LATENCY", "100")];
+    let mut program = Asked::start("harden-latency", &settings);
+    program.request("slow", 64 * 5);
+    let answer = program.ask("figures", "slow");
+    assert_eq!(figure(&answer, "latency_microseconds"), 100, "{answer}");
+    assert_eq!(figure(&answer, "late_permille"), 1000, "{answer}");
+    assert!(figure(&answer, "period") >= 16, "{answer}");
+    let [requests, checked] = ["requests", "checked"].map(|name| figure(&answer, name));
+    assert!(checked < requests / 2, "{answer}");
+    // With time enough, the late ones count less and less.
+    program.ask("latency 1000000000", "slow");
+    program.request("slow", 64 * 2);
+    let later = program.ask("figures", "slow");
+    assert!(figure(&later, "late_permille") < 1000, "{later}");
+    program.end();
 }

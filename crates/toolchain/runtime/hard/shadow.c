@@ -351,6 +351,8 @@ __asm__(".text\n"
         "everett_hard_start:\n"
         "  mov %rsp, %rdi\n"
         "  push %rdx\n"
+        "  push %rdx\n" // Calls are made with the stack at a multiple of 16.
         "  call everett_hard_prepare\n"
+        "  pop %rdx\n"
         "  pop %rdx\n"
         "  jmp _start\n");
