@@ -1,7 +1,8 @@
 //! Call sites in worlds of native programs: from where a call comes that may fail. A site is named by
-//! its source line, by a function, by a frame as results show it, or by its whole stack.
+//! its source line, by a function, by a frame as results show it, by its whole stack, or by arguments
+//! of the call.
 
-use everett_native::{NativeFrame, NativeStack};
+use everett_native::{CallOrigin, NativeFrame, NativeStack};
 use everett_sim::PlannedSite;
 use std::path::{Path, PathBuf};
 
@@ -50,16 +51,30 @@ impl CallSites {
         number.to_owned()
     }
 
-    /// Returns whether a call with a stack comes from a site.
-    pub(crate) fn is_at(&self, stack: &NativeStack, from: &PlannedSite) -> bool {
+    /// Returns whether a call comes from a site.
+    pub(crate) fn is_at(&self, origin: &CallOrigin, from: &PlannedSite) -> bool {
         let is_on = |site: &String| {
-            self.own(stack)
+            self.own(&origin.stack)
                 .into_iter()
                 .any(|frame| is_frame(frame, site))
         };
-        let is_whole = |name: &String| *name == self.identity(stack);
-        from.callsite.as_ref().is_none_or(is_on) && from.stack.as_ref().is_none_or(is_whole)
+        let is_whole = |name: &String| *name == self.identity(&origin.stack);
+        let is_with = |wanted: &String| has_arguments(wanted, &origin.arguments);
+        // Stacks are slower to compare than arguments.
+        from.arguments.as_ref().is_none_or(is_with)
+            && from.callsite.as_ref().is_none_or(is_on)
+            && from.stack.as_ref().is_none_or(is_whole)
     }
+}
+
+/// Returns the arguments of a call as one text.
+pub fn joined_arguments(arguments: &[String]) -> String {
+    arguments.join(", ")
+}
+
+/// Returns whether arguments of a call are the wanted ones: all of them, or one of them.
+pub fn has_arguments(wanted: &str, arguments: &[String]) -> bool {
+    wanted == joined_arguments(arguments) || arguments.iter().any(|one| one == wanted)
 }
 
 /// Returns whether a frame is at `FILE:LINE`, in `FUNCTION`, or has this text.
@@ -98,12 +113,16 @@ mod tests {
             ],
             nearby: Vec::new(),
         };
+        let origin = |stack: &NativeStack| CallOrigin {
+            stack: stack.clone(),
+            arguments: Vec::new(),
+        };
         let is_at = |callsite: &str| {
             let from = PlannedSite {
                 callsite: Some(callsite.to_owned()),
-                stack: None,
+                ..PlannedSite::default()
             };
-            sites.is_at(&stack, &from)
+            sites.is_at(&origin(&stack), &from)
         };
         assert!(is_at("store.cc:20") && is_at("main.cc:7") && is_at("put") && is_at("main"));
         assert!(is_at("in store::put(char) at /home/a server/store.cc:20"));
@@ -112,15 +131,36 @@ mod tests {
         );
         assert_eq!(sites.name(&stack).as_deref(), Some("store.cc:20"));
         let whole = |of: &NativeStack| PlannedSite {
-            callsite: None,
             stack: Some(sites.identity(of)),
+            ..PlannedSite::default()
         };
         let mut other = stack.clone();
         other.callers[1].line = 8;
-        assert!(sites.is_at(&stack, &whole(&stack)) && !sites.is_at(&stack, &whole(&other)));
+        assert!(
+            sites.is_at(&origin(&stack), &whole(&stack))
+                && !sites.is_at(&origin(&stack), &whole(&other))
+        );
         // How the call went through the library does not matter.
         other.clone_from(&stack);
         other.innermost.clear();
-        assert!(sites.is_at(&stack, &whole(&other)));
+        assert!(sites.is_at(&origin(&stack), &whole(&other)));
+    }
+
+    #[test]
+    fn a_fault_names_one_argument_or_all() {
+        let sites = CallSites { sources: None };
+        let origin = CallOrigin {
+            arguments: vec!["a b".to_owned(), "3".to_owned()],
+            ..CallOrigin::default()
+        };
+        let is_with = |wanted: &str| {
+            let from = PlannedSite {
+                arguments: Some(wanted.to_owned()),
+                ..PlannedSite::default()
+            };
+            sites.is_at(&origin, &from)
+        };
+        assert!(is_with("a b, 3") && is_with("a b") && is_with("3"));
+        assert!(!is_with("a") && !is_with("") && !is_with("a b, 4"));
     }
 }

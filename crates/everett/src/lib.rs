@@ -77,6 +77,7 @@ mod world;
 
 pub use against::explore;
 pub use budget::{Budget, Work};
+pub use call_sites::{has_arguments, joined_arguments};
 pub use compare::describe as describe_end;
 pub use conclusion::{Conclusion, Guest};
 pub use coverage::{CoverageSpec, coverage};

@@ -63,7 +63,7 @@ pub struct KeptResults {
     pub files: bool,
     /// The source lines that hosts execute, by the debug information of their programs.
     pub lines: bool,
-    /// The call stacks of calls that can fail.
+    /// The stacks and arguments of calls that can fail.
     pub callers: bool,
 }
 
@@ -85,6 +85,8 @@ pub struct InjectedFault {
     pub what: String,
     /// The call stack of the fault, innermost first; empty for faults of the network and of hosts.
     pub stack: Vec<String>,
+    /// The arguments of the call, without addresses; empty for faults of the network and of hosts.
+    pub arguments: Vec<String>,
 }
 
 /// How a host ended.
@@ -163,6 +165,8 @@ pub struct Caller {
     pub site: String,
     /// The name of the whole stack.
     pub stack: String,
+    /// The arguments of the call, without addresses.
+    pub arguments: Vec<String>,
 }
 
 /// A fault that can be planned.
@@ -228,7 +232,7 @@ impl PlannedWorld {
             host.config.counts_lines = kept.lines;
             host.config.max_memory = limits.memory;
             let sites = sites.clone();
-            host.config.is_at = Some(Arc::new(move |from, stack| sites.is_at(stack, from)));
+            host.config.is_at = Some(Arc::new(move |from, origin| sites.is_at(origin, from)));
             host.config.keeps_callers = kept.callers;
         }
         Ok(PlannedWorld {
@@ -404,10 +408,11 @@ impl PlannedWorld {
                     continue;
                 }
                 let from = run.asked_from.get(&number);
-                let from = from.and_then(|stack| {
+                let from = from.and_then(|origin| {
                     Some(Caller {
-                        site: self.sites.name(stack)?,
-                        stack: self.sites.identity(stack),
+                        site: self.sites.name(&origin.stack)?,
+                        stack: self.sites.identity(&origin.stack),
+                        arguments: origin.arguments.clone(),
                     })
                 });
                 for name in site.faults() {
@@ -458,22 +463,21 @@ impl PlannedWorld {
     /// Returns the faults that occurred on a host. Stacks are those of calls and allocations, in
     /// order.
     fn injected(&self, host: &str, run: &NativeRun) -> Vec<InjectedFault> {
-        let mut stacks = run.injected.iter();
+        let mut calls = run.injected.iter();
         let choices = run.trace.choices.iter();
         let faults = choices.filter(|choice| choice.picked > 0 && choice.site.is_fault());
         faults
             .map(|choice| {
-                let (what, stack) = match call_of(&choice.site) {
-                    Some(call) => (
-                        Some(call),
-                        stacks.next().map(|stack| self.sites.texts(stack)),
-                    ),
+                let (what, origin) = match call_of(&choice.site) {
+                    Some(call) => (Some(call), calls.next()),
                     None => (choice.site.faults().nth(choice.picked as usize - 1), None),
                 };
+                let stack = origin.map(|origin| self.sites.texts(&origin.stack));
                 InjectedFault {
                     host: host.to_owned(),
                     what: what.unwrap_or_default().to_owned(),
                     stack: stack.unwrap_or_default(),
+                    arguments: origin.map_or(Vec::new(), |origin| origin.arguments.clone()),
                 }
             })
             .collect()

@@ -1,7 +1,7 @@
 //! Profiles tests: runs them once, counts which functions or system calls their programs call, and
 //! writes the space of faults that can hit them.
 
-use everett::{Caller, Possible};
+use everett::{Caller, Possible, joined_arguments};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -89,8 +89,8 @@ pub fn profile(spec: &ProfileSpec) -> Result<ProfileResult> {
             let message = format!("{test} is a scenario, which is profiled on its own");
             return Err(Error::Usage(message));
         }
-        if spec.system_calls || !spec.programs.is_empty() || spec.by == ProfileBy::Failure {
-            let message = "options about system calls, programs and arguments are for tests, not for scenarios: \
+        if spec.system_calls || !spec.programs.is_empty() {
+            let message = "options about system calls and programs are for tests, not for scenarios: \
                            the space of a world has the system calls of all of its hosts";
             return Err(Error::Usage(message.to_owned()));
         }
@@ -151,8 +151,9 @@ fn of_world(scenario: &Path, by: ProfileBy, most: u64) -> Result<ProfileResult> 
     }
     let (mut counts, mut notes) = (BTreeMap::new(), BTreeSet::new());
     for (one, count) in possible {
-        if let (Possible::Call { call, from, .. }, ProfileBy::Stack) = (&one, by)
-            && let Some(Caller { site, stack }) = from
+        if let (Possible::Call { call, from, .. }, ProfileBy::Stack | ProfileBy::Failure) =
+            (&one, by)
+            && let Some(Caller { site, stack, .. }) = from
         {
             notes.insert(format!("# stack {stack}: {call} from {site}\n"));
         }
@@ -169,12 +170,20 @@ fn of_world(scenario: &Path, by: ProfileBy, most: u64) -> Result<ProfileResult> 
         let subspace = subspaces.entry((axes, count.min(most)));
         subspace.or_default().push(word(&value));
     }
+    // So do calls from one place with different arguments.
+    let mut together: BTreeMap<(WorldAxes, u64, Vec<String>), Vec<String>> = BTreeMap::new();
+    for ((mut axes, count), names) in subspaces {
+        let arguments = std::mem::take(&mut axes.arguments);
+        axes.has_arguments = !arguments.is_empty();
+        let all = together.entry((axes, count, names)).or_default();
+        all.extend((!arguments.is_empty()).then(|| format!("\"{arguments}\"")));
+    }
     let mut space = String::new();
-    for ((axes, count), names) in subspaces {
+    for ((axes, count, names), arguments) in together {
         let _ = writeln!(
             space,
             "{} : {{ {} }} number : [1, {count}] ;",
-            axes.text(),
+            axes.text(&arguments),
             names.join(", ")
         );
     }
@@ -195,6 +204,9 @@ struct WorldAxes {
     call: Option<String>,
     /// The call site or the stack.
     from: Option<(&'static str, String)>,
+    /// The arguments; empty if there are none, or if calls are not named by them.
+    arguments: String,
+    has_arguments: bool,
     /// The name of the axis of failures.
     failures: &'static str,
 }
@@ -209,8 +221,10 @@ impl WorldAxes {
                 failure,
                 from,
             } => {
+                let named = from.as_ref().filter(|_| by == ProfileBy::Failure);
+                let arguments = named.map(|from| joined_arguments(&from.arguments));
                 let from = from.map(|from| match by {
-                    ProfileBy::Stack => ("stack", from.stack),
+                    ProfileBy::Stack | ProfileBy::Failure => ("stack", from.stack),
                     _ => ("callsite", from.site),
                 });
                 let failures = match failure.starts_with('E') {
@@ -221,6 +235,8 @@ impl WorldAxes {
                     host,
                     call: Some(call),
                     from,
+                    arguments: arguments.unwrap_or_default(),
+                    has_arguments: false,
                     failures,
                 };
                 (axes, failure)
@@ -230,6 +246,8 @@ impl WorldAxes {
                     host,
                     call: None,
                     from: None,
+                    arguments: String::new(),
+                    has_arguments: false,
                     failures: "fault",
                 };
                 (axes, fault)
@@ -237,13 +255,16 @@ impl WorldAxes {
         }
     }
 
-    fn text(&self) -> String {
+    fn text(&self, arguments: &[String]) -> String {
         let mut text = format!("host : {{ {} }} ", word(&self.host));
         if let Some(call) = &self.call {
             let _ = write!(text, "function : {{ {call} }} ");
         }
         if let Some((axis, from)) = &self.from {
             let _ = write!(text, "{axis} : {{ {} }} ", word(from));
+        }
+        if !arguments.is_empty() {
+            let _ = write!(text, "arguments : {{ {} }} ", arguments.join(", "));
         }
         text + self.failures
     }

@@ -3,7 +3,7 @@
 
 use everett::{
     ExploreLimits, HostPlans, KeptResults, NativeLimit, PlannedFault, PlannedKind, PlannedLimits,
-    PlannedRun, PlannedSite, PlannedWorld, Possible, Session, Summary,
+    PlannedRun, PlannedSite, PlannedWorld, Possible, Session, Summary, joined_arguments,
 };
 use everett_report::Folder;
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,7 +186,7 @@ impl Worlds {
                 function: fault.what.clone(),
                 number,
                 stack: fault.stack.clone(),
-                arguments: String::new(),
+                arguments: joined_arguments(&fault.arguments),
             });
         Seen {
             start_failure: None,
@@ -235,6 +235,7 @@ fn plans(faults: &[WorldFault]) -> HostPlans {
         let from = fault.site.as_ref().map(|site| PlannedSite {
             callsite: site.callsite.clone(),
             stack: site.stack.clone(),
+            arguments: site.arguments.clone(),
         });
         let fault_of_host = PlannedFault::new(kind, fault.first, fault.last).from(from);
         (fault.host.clone(), fault_of_host)

@@ -23,6 +23,7 @@
 
 mod boot;
 mod bytes;
+mod call_arguments;
 mod capabilities;
 mod clock_rate;
 mod clone;
@@ -90,6 +91,7 @@ mod tests;
 
 pub use boot::StartValue;
 pub use bytes::{ByteSource, Bytes, Output};
+pub use call_arguments::{ShownArgument, plain_text, shown_arguments, shown_arguments_of};
 pub use config::{
     Argument, BaseFiles, Boot, Contents, FaultFilter, FaultOptions, FileSpec, GuestLimits,
     HostConfig, HostOptions, HostStart, PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin,

@@ -32,6 +32,15 @@ pub struct NativeStack {
     pub nearby: Vec<NativeFrame>,
 }
 
+/// Where a call is made, and with what.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CallOrigin {
+    /// The call stack.
+    pub stack: NativeStack,
+    /// The arguments, without addresses.
+    pub arguments: Vec<String>,
+}
+
 impl NativeStack {
     /// Moves the innermost frame outside of Rust's libraries to the front, behind the frame of the
     /// runtime function that was called last.

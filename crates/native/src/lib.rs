@@ -48,7 +48,7 @@ mod zygote;
 
 pub use accesses::{RandomSchedule, Survey};
 pub use allocations::is_checked_build;
-pub use call_stack::{NativeFrame, NativeStack};
+pub use call_stack::{CallOrigin, NativeFrame, NativeStack};
 pub use error::NativeError;
 pub use events::{Event, EventKind};
 pub use hosts::{

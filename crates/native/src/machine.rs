@@ -30,7 +30,7 @@ use crate::activity::Activity;
 use crate::allocations::{Allocator, AllocatorCall, Heap};
 use crate::arithmetic::Arithmetic;
 use crate::call_numbers;
-use crate::call_stack::NativeStack;
+use crate::call_stack::{CallOrigin, NativeStack};
 use crate::channel::Channel;
 use crate::error::NativeError;
 use crate::events::{Event, EventKind, EventLog};
@@ -92,7 +92,7 @@ pub struct NativeConfig {
     pub counts_lines: bool,
     /// Returns whether a call comes from the call site of a planned fault.
     pub is_at: Option<IsAt>,
-    /// Whether the call stacks of all calls that can fail are kept.
+    /// Whether the stacks and arguments of all calls that can fail are kept.
     pub keeps_callers: bool,
 }
 
@@ -183,11 +183,11 @@ pub struct NativeRun {
     /// Whether the run ended by a crash or a finding of a process other than those that the host
     /// booted with, which may continue as if nothing had happened.
     pub is_of_child: bool,
-    /// The call stacks at which planned faults of calls and allocations happened, in order.
-    pub injected: Vec<NativeStack>,
-    /// The call stacks of choices about failures of calls, by the number of the choice, if they are
+    /// The calls and allocations that planned faults hit, in order.
+    pub injected: Vec<CallOrigin>,
+    /// The calls of choices about failures of calls, by the number of the choice, if they are
     /// kept.
-    pub asked_from: BTreeMap<usize, NativeStack>,
+    pub asked_from: BTreeMap<usize, CallOrigin>,
     /// The source lines that were executed, if they are counted.
     pub lines: BTreeSet<SourceLine>,
     /// Descriptions of injected failures of calls and allocations, in the model's words.
@@ -316,8 +316,8 @@ pub(crate) struct NativeMachine<'c> {
     events: EventLog,
     /// The call stack of real code that ended the run.
     stack: NativeStack,
-    /// The call stacks at which planned faults happened.
-    injected: Vec<NativeStack>,
+    /// The calls that planned faults hit.
+    injected: Vec<CallOrigin>,
     /// Number of points of the script that were passed.
     points_passed: usize,
     /// The progress of the running thread towards the next point.
@@ -432,7 +432,7 @@ impl<'c> NativeMachine<'c> {
                 return Ok(Advance::Ended(end));
             }
             self.sync_files()?;
-            self.note_callers(name, None)?;
+            self.note_origin(name, None)?;
             let Some(native) = self.threads.get_mut(&name) else {
                 let message = format!("thread {} of the model has no native thread", name.tid);
                 return Err(NativeError::NotReplayable(message));
@@ -647,7 +647,7 @@ impl<'c> NativeMachine<'c> {
             | call_numbers::MADVISE
             | call_numbers::ARCH_PRCTL => {
                 self.computing = Some(name);
-                self.note_callers(name, None)?;
+                self.note_origin(name, None)?;
                 let served = self.memory_call(name, call)?;
                 self.note_injected(name, None)?;
                 return self.apply_outcome(name, served);
@@ -663,7 +663,7 @@ impl<'c> NativeMachine<'c> {
             }
             _ => {}
         }
-        self.note_callers(name, None)?;
+        self.note_origin(name, None)?;
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
         };

@@ -13,7 +13,7 @@ use everett_vm::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::call_stack::NativeStack;
+use crate::call_stack::CallOrigin;
 use crate::priorities::{Order, Priorities};
 
 /// The source of answers.
@@ -95,17 +95,16 @@ pub struct NativeOracle {
     pub outside: Option<Arc<dyn Outside>>,
     /// Whether a planned fault of a call or an allocation happened since this was set to `false`.
     pub has_injected: bool,
-    /// The call stack of the thread that may be asked about, if plans or profiles need it.
-    pub callers: Option<NativeStack>,
-    /// Returns whether a call with a stack comes from a planned call site.
+    /// The call of the thread that may be asked about, as far as plans or profiles need it.
+    pub origin: Option<CallOrigin>,
+    /// Returns whether a call comes from a planned call site.
     pub is_at: Option<IsAt>,
-    /// The call stacks of choices about failures of calls, by the number of the choice, if they are
-    /// kept.
-    pub asked_from: Option<BTreeMap<usize, NativeStack>>,
+    /// The calls of choices about failures of calls, by the number of the choice, if they are kept.
+    pub asked_from: Option<BTreeMap<usize, CallOrigin>>,
 }
 
-/// A function that returns whether a call with a stack comes from a call site.
-pub type IsAt = Arc<dyn Fn(&PlannedSite, &NativeStack) -> bool + Send + Sync>;
+/// A function that returns whether a call comes from a call site.
+pub type IsAt = Arc<dyn Fn(&PlannedSite, &CallOrigin) -> bool + Send + Sync>;
 
 impl NativeOracle {
     /// Creates an oracle with this source of answers.
@@ -134,19 +133,27 @@ impl NativeOracle {
             beyond: None,
             outside: None,
             has_injected: false,
-            callers: None,
+            origin: None,
             is_at: None,
             asked_from: None,
         }
     }
 
-    /// Returns whether choices about failures of calls depend on call stacks, or these are kept.
-    pub fn needs_callers(&self) -> bool {
-        let has_sites = match &self.source {
-            Source::Planned(_, _, plan) => plan.has_sites(),
-            _ => false,
+    /// Returns whether choices about failures of calls depend on where calls come from; if so,
+    /// whether their stacks matter.
+    pub fn needs_origin(&self) -> Option<bool> {
+        let plan = match &self.source {
+            Source::Planned(_, _, plan) => Some(plan),
+            _ => None,
         };
-        has_sites || self.asked_from.is_some()
+        let mut sites = plan.into_iter().flat_map(Plan::sites).peekable();
+        match self.asked_from.is_some() {
+            true => Some(true),
+            false => {
+                sites.peek()?;
+                Some(sites.any(PlannedSite::has_stack))
+            }
+        }
     }
 
     fn diverge(&mut self, message: String) {
@@ -312,9 +319,9 @@ impl NativeOracle {
         match &mut self.source {
             Source::Random(state) | Source::Begun(_, state) => at_random(state, site, alternatives),
             Source::Planned(_, _, plan) => {
-                let (is_at, callers) = (self.is_at.as_ref(), self.callers.as_ref());
-                let is_from = |from: &PlannedSite| match (is_at, callers) {
-                    (Some(is_at), Some(callers)) => is_at(from, callers),
+                let (is_at, origin) = (self.is_at.as_ref(), self.origin.as_ref());
+                let is_from = |from: &PlannedSite| match (is_at, origin) {
+                    (Some(is_at), Some(origin)) => is_at(from, origin),
                     _ => false,
                 };
                 let picked = plan.pick(site, is_from).min(alternatives.saturating_sub(1));
@@ -571,10 +578,10 @@ impl Oracle for NativeOracle {
 
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend> {
         let picked = self.pick_within(site, alternatives);
-        if let (Some(asked), Some(callers)) = (&mut self.asked_from, &self.callers)
+        if let (Some(asked), Some(origin)) = (&mut self.asked_from, &self.origin)
             && site.is_of_call()
         {
-            asked.insert(self.made.choices.len(), callers.clone());
+            asked.insert(self.made.choices.len(), origin.clone());
         }
         self.made.choices.push(TraceChoice {
             site: site.clone(),

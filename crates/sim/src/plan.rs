@@ -63,13 +63,23 @@ impl PlannedKind {
     }
 }
 
-/// From where a call must come to fail, or to count.
+/// From where a call must come, and with what, to fail or to count.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct PlannedSite {
     /// A source line, a function or a frame, which must be on the stack.
     pub callsite: Option<String>,
     /// The name of the whole stack.
     pub stack: Option<String>,
+    /// The arguments of the call, or one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+}
+
+impl PlannedSite {
+    /// Returns whether it depends on the call stack.
+    pub fn has_stack(&self) -> bool {
+        self.callsite.is_some() || self.stack.is_some()
+    }
 }
 
 /// A fault to inject into a host.
@@ -112,9 +122,9 @@ impl PlannedFault {
 pub struct Plan(pub Vec<PlannedFault>);
 
 impl Plan {
-    /// Returns whether some fault happens only at calls from one place.
-    pub fn has_sites(&self) -> bool {
-        self.0.iter().any(|fault| fault.from.is_some())
+    /// Returns where faults happen that happen only at calls from one place.
+    pub fn sites(&self) -> impl Iterator<Item = &PlannedSite> {
+        self.0.iter().filter_map(|fault| fault.from.as_ref())
     }
 
     /// The alternative of a choice: 0 unless a fault is due. `is_from` says whether the call comes
@@ -190,11 +200,11 @@ mod tests {
     fn only_calls_from_the_place_of_a_fault_count() {
         let from = PlannedSite {
             callsite: Some("put".to_owned()),
-            stack: None,
+            ..PlannedSite::default()
         };
         let fault = PlannedFault::new(PlannedKind::Allocation, 2, 2).from(Some(from));
         let mut plan = Plan(vec![fault]);
-        assert!(plan.has_sites());
+        assert!(plan.sites().all(PlannedSite::has_stack));
         let asked = ["put", "main", "main", "put", "put"];
         let picked = asked.map(|at| {
             let is_from = |from: &PlannedSite| from.callsite.as_deref() == Some(at);

@@ -1,20 +1,7 @@
-//! The arguments by which a call is told from others with the same stack: texts such as paths, and
-//! numbers. Addresses are left out, because they differ between runs.
+//! The arguments by which a call is told from others with the same stack: those of libc functions, and
+//! how faults name them.
 
-use everett_linux::ArgKind;
-
-/// What an argument is.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// The address of a text.
-    Text,
-    /// A number of 32 bits, with sign.
-    Number,
-    /// A number of 64 bits.
-    Size,
-    /// An address, which tells nothing.
-    Address,
-}
+use everett_linux::ShownArgument;
 
 /// The arguments of libc functions: `s` is a text, `i` and `n` are numbers, `-` is an address.
 const FUNCTIONS: &[(&str, &str)] = &[
@@ -144,46 +131,16 @@ const FUNCTIONS: &[(&str, &str)] = &[
 ];
 
 /// Returns what the arguments of a libc function are, as far as they are known.
-pub(crate) fn of_function(name: &str) -> Vec<Kind> {
+pub(crate) fn of_function(name: &str) -> Vec<ShownArgument> {
     let row = FUNCTIONS.iter().find(|(function, _)| *function == name);
     let letters = row.map_or("", |(_, letters)| letters);
     let kind = |letter: char| match letter {
-        's' => Kind::Text,
-        'i' => Kind::Number,
-        'n' => Kind::Size,
-        _ => Kind::Address,
+        's' => ShownArgument::Text,
+        'i' => ShownArgument::Number,
+        'n' => ShownArgument::Size,
+        _ => ShownArgument::Address,
     };
     letters.chars().map(kind).collect()
-}
-
-/// Returns what the arguments of a system call are.
-pub(crate) fn of_system_call(number: u64) -> Vec<Kind> {
-    let row = everett_linux::row(number);
-    let kind = |argument: &ArgKind| match argument {
-        ArgKind::Path => Kind::Text,
-        ArgKind::Fd => Kind::Number,
-        ArgKind::Int | ArgKind::Flags | ArgKind::Symbolic => Kind::Size,
-        ArgKind::Pointer | ArgKind::Buffer => Kind::Address,
-    };
-    row.map_or(Vec::new(), |row| row.args.iter().map(kind).collect())
-}
-
-/// Returns a text as it is written in spaces and results.
-pub(crate) fn plain(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let is_odd = |c: char| c.is_control() || matches!(c, '"' | '\\' | char::REPLACEMENT_CHARACTER);
-    let shown = |c: char| if is_odd(c) { '?' } else { c };
-    text.chars().map(shown).collect()
-}
-
-/// Returns the arguments of a call as one text.
-pub(crate) fn joined(arguments: &[String]) -> String {
-    arguments.join(", ")
-}
-
-/// Returns whether the arguments of a call are those of a fault: all of them, or one of them.
-pub(crate) fn matches(wanted: &str, arguments: &[String]) -> bool {
-    wanted == joined(arguments) || arguments.iter().any(|one| one == wanted)
 }
 
 #[cfg(test)]
@@ -197,18 +154,7 @@ mod tests {
             assert_eq!(named(name).map(|row| row.name), Some(*name));
             assert!(letters.len() <= 6 && letters.chars().all(|c| "sin-".contains(c)));
         }
-        assert_eq!(of_function("fopen"), [Kind::Text, Kind::Text]);
+        assert_eq!(of_function("fopen"), [ShownArgument::Text; 2]);
         assert_eq!(of_function("frobnicate"), []);
-        assert_eq!(of_system_call(257)[..2], [Kind::Number, Kind::Text]);
-    }
-
-    #[test]
-    fn a_fault_names_one_argument_or_all() {
-        let arguments = ["a b".to_owned(), "3".to_owned()];
-        for wanted in ["a b, 3", "a b", "3"] {
-            assert!(matches(wanted, &arguments), "{wanted}");
-        }
-        assert!(!matches("a", &arguments) && !matches("", &arguments));
-        assert_eq!(plain(b"a\n\"\\\xff"), "a????");
     }
 }

@@ -25,6 +25,7 @@ const ATTRIBUTES: &[&str] = &[
     "persistent",
     "callsite",
     "stack",
+    "arguments",
 ];
 
 impl Injector for Model {
@@ -119,9 +120,10 @@ const ALTERNATIVES: &[&[&str]] = &[
     &["fault", "function", "call", "syscall"],
     &["fault", "errno", "failure"],
     &["number", "callNumber", "packet"],
-    // Only calls have a stack.
+    // Only calls have a stack and arguments.
     &["fault", "callsite"],
     &["fault", "stack"],
+    &["fault", "arguments"],
 ];
 
 /// Rejects a fault with two attributes of a group, because one of them would be ignored.
@@ -164,10 +166,13 @@ mod tests {
         assert_eq!(fault.last, u64::MAX);
         assert_eq!(plan("function write failure short").unwrap().fault, "short");
         for call in ["write", "malloc"] {
-            let fault = plan(&format!("function {call} callsite \"a.c:3\" stack 0a1b")).unwrap();
+            let text =
+                format!("function {call} callsite \"a.c:3\" stack 0a1b arguments \"5, a b\"");
+            let fault = plan(&text).unwrap();
             let site = fault.site.unwrap();
             assert_eq!(site.callsite.as_deref(), Some("a.c:3"));
             assert_eq!(site.stack.as_deref(), Some("0a1b"));
+            assert_eq!(site.arguments.as_deref(), Some("5, a b"));
         }
     }
 
@@ -186,7 +191,7 @@ mod tests {
             ("function malloc errno EIO", "not with EIO"),
             ("function read fault lost", "fault or function"),
             ("fault lost callsite main", "fault or callsite"),
-            ("function read arguments 3", "no attribute arguments"),
+            ("fault lost arguments 3", "fault or arguments"),
             ("fault lost errno EIO", "fault or errno"),
             ("function read errno EIO failure short", "errno or failure"),
             (

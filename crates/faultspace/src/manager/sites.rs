@@ -1,12 +1,13 @@
 //! Call sites: from where a function is called. A fault can name one by its source line, by a
 //! function, or by the digest of the whole stack.
 
+use everett::has_arguments;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::digest;
 use super::stack::Frame;
-use crate::injector::{Site, arguments};
+use crate::injector::Site;
 
 /// Files of the C library and of the injector. A call from them is a call of the program's own
 /// code, if that is on the stack.
@@ -31,7 +32,7 @@ impl Sites {
     /// Returns whether a call with this stack and these arguments comes from a site.
     pub(super) fn matches(&mut self, site: &Site, frames: &[Frame], arguments: &[String]) -> bool {
         let wanted = site.arguments.as_ref();
-        if wanted.is_some_and(|wanted| !arguments::matches(wanted, arguments)) {
+        if wanted.is_some_and(|wanted| !has_arguments(wanted, arguments)) {
             return false;
         }
         let frames = own(frames);

@@ -1,6 +1,7 @@
 //! Traces all processes of a test with ptrace: knows their programs, counts and fails their system
 //! calls, and detects crashes.
 
+use everett::joined_arguments;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
 use nix::sys::wait::WaitStatus;
@@ -12,7 +13,6 @@ use super::call_arguments::{of_function_at, of_registers};
 use super::sites::{Sites, identity, outside_injector};
 use super::stack::{Unwinder, texts};
 use super::{Crash, Injected, SiteOfCall};
-use crate::injector::arguments::joined;
 use crate::injector::functions::FUNCTIONS;
 use crate::injector::preload::ASK_TRACER;
 use crate::injector::{CallFault, Site, is_shell};
@@ -319,7 +319,7 @@ impl Tracer {
                     function: fault.function.clone(),
                     number,
                     stack: texts(&self.unwinder.stack(pid, &registers)),
-                    arguments: joined(&of_registers(pid, &registers)),
+                    arguments: joined_arguments(&of_registers(pid, &registers)),
                 });
             }
             let result = fault.result();
@@ -377,7 +377,7 @@ impl Tracer {
                 function: function.name.to_owned(),
                 number: registers.rdx,
                 stack: texts(outside_injector(&frames)),
-                arguments: joined(&of_function_at(pid, function.name, registers.r10)),
+                arguments: joined_arguments(&of_function_at(pid, function.name, registers.r10)),
             });
         }
         true
@@ -417,7 +417,7 @@ impl Tracer {
                 function: function.to_owned(),
                 site,
                 stack: identity(&frames),
-                arguments: joined(arguments),
+                arguments: joined_arguments(arguments),
             };
             *observed
                 .entry(call)

@@ -1,13 +1,13 @@
 //! Breakpoints in native programs: allocators, watched instructions and reports of checked builds.
 
-use everett_linux::{Errno, Guest, TaskName};
+use everett_linux::{Errno, Guest, TaskName, shown_arguments, shown_arguments_of};
 use everett_vm::{BugKind, ExecContext};
 use std::sync::Arc;
 
 use super::{Call, NativeConfig, NativeEnd, NativeError, NativeMachine};
 use crate::allocations::{Allocator, AllocatorCall, Request};
 use crate::arithmetic::Arithmetic;
-use crate::call_stack::{NativeStack, SEARCHED, SEARCHED_AT_PANIC, ThreadStack};
+use crate::call_stack::{CallOrigin, NativeStack, SEARCHED, SEARCHED_AT_PANIC, ThreadStack};
 use crate::events::EventKind;
 use crate::jumps::Jumps;
 use crate::known::KnownProgram;
@@ -33,6 +33,14 @@ pub(super) enum AtAllocator {
     Waits,
     /// The run ends.
     Ends(NativeEnd),
+}
+
+/// An allocation that a thread is about to make.
+#[derive(Copy, Clone)]
+pub(super) struct Allocation {
+    /// The address of the breakpoint at which the thread is stopped.
+    address: u64,
+    request: Request,
 }
 
 impl NativeConfig {
@@ -232,7 +240,11 @@ impl NativeMachine<'_> {
         let Some(stop) = allocator.stopped_at(&registers) else {
             return Ok(AtAllocator::Not);
         };
-        self.note_callers(name, Some(stop.address()))?;
+        let allocation = Some(Allocation {
+            address: stop.address(),
+            request: stop.request(&registers),
+        });
+        self.note_origin(name, allocation)?;
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(AtAllocator::Not);
         };
@@ -259,7 +271,7 @@ impl NativeMachine<'_> {
             }
             native.allocator_call = Some(stop.enter(&mut native.tracee, &registers, request));
         }
-        self.note_injected(name, Some(stop.address()))?;
+        self.note_injected(name, allocation)?;
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(AtAllocator::Not);
         };
@@ -455,31 +467,59 @@ impl NativeMachine<'_> {
         self.record_stack_of(name, behind, SEARCHED)
     }
 
-    /// Records the call stack of a planned fault, if one has happened. `at` is where the thread is
-    /// stopped, if that is at a breakpoint.
+    /// Records the call that a planned fault hit, if one has happened.
     pub(super) fn note_injected(
         &mut self,
         name: TaskName,
-        at: Option<u64>,
+        allocation: Option<Allocation>,
     ) -> Result<(), NativeError> {
         if std::mem::take(&mut self.oracle.has_injected) {
+            let at = allocation.map(|allocation| allocation.address);
             let stack = self.stack_of(name, (at, None), SEARCHED)?;
-            self.injected.push(stack);
+            let arguments = self.arguments_of(name, allocation);
+            self.injected.push(CallOrigin { stack, arguments });
         }
         Ok(())
     }
 
-    /// Tells the oracle the call stack of a thread whose calls may fail, if that matters. `at` is
-    /// where the thread is stopped, if that is at a breakpoint.
-    pub(super) fn note_callers(
+    /// Tells the oracle from where a thread makes a call that may fail, if that matters.
+    pub(super) fn note_origin(
         &mut self,
         name: TaskName,
-        at: Option<u64>,
+        allocation: Option<Allocation>,
     ) -> Result<(), NativeError> {
-        if self.oracle.needs_callers() {
-            self.oracle.callers = Some(self.stack_of(name, (at, None), 0)?);
-        }
+        let Some(has_stack) = self.oracle.needs_origin() else {
+            return Ok(());
+        };
+        let at = allocation.map(|allocation| allocation.address);
+        let stack = match has_stack {
+            true => self.stack_of(name, (at, None), 0)?,
+            false => NativeStack::default(),
+        };
+        let arguments = self.arguments_of(name, allocation);
+        self.oracle.origin = Some(CallOrigin { stack, arguments });
         Ok(())
+    }
+
+    /// Returns the arguments of the call that a thread makes: of an allocation, its size.
+    fn arguments_of(&mut self, name: TaskName, allocation: Option<Allocation>) -> Vec<String> {
+        if let Some(allocation) = allocation {
+            return match allocation.request {
+                Request::Bytes(bytes) => vec![bytes.to_string()],
+                Request::Other => Vec::new(),
+            };
+        }
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Vec::new();
+        };
+        let Some(call) = native.pending else {
+            return Vec::new();
+        };
+        let shown = shown_arguments_of(call.number);
+        let tracee = &mut native.tracee;
+        shown_arguments(&shown, call.args, |address, into| {
+            tracee.read(address, into)
+        })
     }
 
     fn record_stack_of(
