@@ -17,7 +17,7 @@ use crate::call_sites::CallSites;
 use crate::compare::{NOT_ENDED, describe};
 use crate::error::{Context, Result, bail};
 use crate::events::Silent;
-use crate::explore::{RunResult, explore};
+use crate::explore::{RunResult, explore, prepare};
 use crate::native::{write_finding, write_test};
 use crate::native_world::{CheckedInvariants, NativeWorld, nobody};
 use crate::plans::{HostPlans, plan_of};
@@ -333,6 +333,12 @@ impl PlannedWorld {
         Ok(numbered)
     }
 
+    /// Checks that the world can be explored: its programs need bitcode, which runs do not.
+    pub fn check_explorable(&self, limits: ExploreLimits, session: &Session) -> Result<()> {
+        let spec = self.explored_spec(HostPlans::new(), limits);
+        prepare(&spec, session).map(drop)
+    }
+
     /// Explores the world with some faults: no others occur, and inputs are symbolic.
     pub fn explore(
         &self,
@@ -342,15 +348,21 @@ impl PlannedWorld {
         session: &Session,
     ) -> Result<RunResult> {
         let spec = RunSpec {
-            planned: Some(self.numbered(plans)?),
             out: Some(out.to_owned()),
+            ..self.explored_spec(self.numbered(plans)?, limits)
+        };
+        explore(&spec, session, &mut Silent)
+    }
+
+    fn explored_spec(&self, plans: HostPlans, limits: ExploreLimits) -> RunSpec {
+        RunSpec {
+            planned: Some(plans),
             max_paths: Some(limits.paths),
             max_forks: Some(limits.forks),
             max_instructions: Some(limits.instructions),
             no_tests: true,
             ..self.spec.clone()
-        };
-        explore(&spec, session, &mut Silent)
+        }
     }
 
     fn host(&self, name: &str, run: &NativeRun, seen: &WorldRun) -> PlannedHost {

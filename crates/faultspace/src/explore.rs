@@ -6,7 +6,8 @@ use everett_report::Folder;
 use std::collections::BTreeSet;
 
 use crate::error::Result;
-use crate::results::{Explored, ExploredFinding, ScenarioResult};
+use crate::replay::read;
+use crate::results::{Explored, ExploredFinding, FaultSummary, ScenarioResult};
 use crate::settings::Explore;
 use crate::space::Space;
 use crate::system::System;
@@ -31,7 +32,8 @@ pub(crate) fn chosen(results: &[ScenarioResult], most: usize) -> Vec<&ScenarioRe
     all.take(most).collect()
 }
 
-/// Explores the world with the faults of each chosen scenario.
+/// Explores the world with the faults of each chosen scenario. Explorations of earlier runs of the
+/// search that are not repeated are kept.
 pub(crate) fn explore(
     system: &System,
     space: &Space,
@@ -39,6 +41,7 @@ pub(crate) fn explore(
     (results, settings): (&[ScenarioResult], &Explore),
     session: &Session,
 ) -> Result<Vec<Explored>> {
+    let mut kept = earlier(folder);
     let mut explored = Vec::new();
     for result in chosen(results, settings.scenarios) {
         if session.stop.load(std::sync::atomic::Ordering::Relaxed) {
@@ -49,6 +52,7 @@ pub(crate) fn explore(
         if out.exists() {
             // A continued search explores again.
             std::fs::remove_dir_all(&out).map_err(crate::Error::writing(&out))?;
+            kept.retain(|one| one.name != result.name);
         }
         let scenario = space.scenario(&space.point(result.position));
         let Some(summary) = system.explore(&scenario, &out, settings, session)? else {
@@ -72,7 +76,33 @@ pub(crate) fn explore(
             findings: findings.collect(),
         });
     }
+    explored.extend(kept);
     Ok(explored)
+}
+
+/// Returns the explorations of earlier runs of a search.
+fn earlier(folder: &Folder) -> Vec<Explored> {
+    let summary = read::<FaultSummary>(&folder.path().join("summary.json"));
+    let mut explored = summary.map_or(Vec::new(), |summary| summary.explored);
+    explored.retain(|one| folder.path().join(&one.folder).is_dir());
+    explored
+}
+
+/// Returns what users should know before they trust explorations.
+pub(crate) fn doubts(explored: &[Explored], settings: &Explore) -> Option<String> {
+    if settings.scenarios == 0 {
+        return None;
+    }
+    if explored.is_empty() {
+        let why = "nothing was explored: there is no failure, and no fault happened";
+        return Some(why.to_owned());
+    }
+    let has_one_path = |one: &Explored| one.complete && one.paths <= 1;
+    explored.iter().all(has_one_path).then(|| {
+        "each exploration has a single path: nothing that the hosts read before their end is symbolic in the scenario \
+         (such as stdin = { symbolic = 16 })"
+            .to_owned()
+    })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::{Stacks, own_frames};
 use crate::config::SearchFile;
 use crate::error::{Error, Result};
-use crate::explore::explore;
+use crate::explore::{doubts, explore};
 use crate::impact::{Measured, measure, relevance};
 use crate::journal::{Head, Journal, JournalEntry};
 use crate::manager::{Seen, digest};
@@ -111,6 +111,9 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         Err(Error::Manager(_)) if spec.session.stop.load(Ordering::Relaxed) => {}
         checked => checked?,
     }
+    if config.explore.scenarios > 0 {
+        system.check_explorable(&spec.session)?;
+    }
     // This comes first, so that the folder of another search stays untouched.
     let journal = Journal::open(folder.path(), &head(&config))?;
     folder.write(
@@ -130,10 +133,13 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
     explorer.repeat(&system, jobs)?;
     let mut summary = explorer.summary(&system);
     explorer.write_results()?;
+    let what = (summary.results.as_slice(), &config.explore);
+    summary.explored = explore(&system, &space, &folder, what, &spec.session)?;
+    summary.is_interrupted |= spec.session.stop.load(Ordering::Relaxed);
     if !summary.is_interrupted {
-        let what = (summary.results.as_slice(), &config.explore);
-        summary.explored = explore(&system, &space, &folder, what, &spec.session)?;
-        summary.is_interrupted = spec.session.stop.load(Ordering::Relaxed);
+        summary
+            .warnings
+            .extend(doubts(&summary.explored, &config.explore));
     }
     summary.jobs = jobs;
     summary.nodes = spec

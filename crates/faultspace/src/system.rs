@@ -162,6 +162,14 @@ impl System {
         }
     }
 
+    /// For a world: checks that it can be explored.
+    pub(crate) fn check_explorable(&self, session: &Session) -> Result<()> {
+        match &self.worlds {
+            Some(worlds) => worlds.check_explorable(&self.config.explore, session),
+            None => Ok(()),
+        }
+    }
+
     /// Runs a scenario.
     pub(crate) fn run(&self, scenario: &Scenario) -> Result<Seen> {
         if let Some(nodes) = &self.nodes {

@@ -124,12 +124,14 @@ impl Worlds {
         settings: &Explore,
         session: &Session,
     ) -> Result<Summary> {
-        let limits = ExploreLimits {
-            paths: settings.paths,
-            forks: settings.forks,
-            instructions: settings.instructions,
-        };
+        let limits = explore_limits(settings);
         self.with(|world| Ok(world.explore(plans(faults), out, limits, session)?.summary))
+    }
+
+    /// Checks that the world can be explored.
+    pub(crate) fn check_explorable(&self, settings: &Explore, session: &Session) -> Result<()> {
+        let limits = explore_limits(settings);
+        self.with(|world| Ok(world.check_explorable(limits, session)?))
     }
 
     /// Writes what a replay of traces needs.
@@ -253,6 +255,14 @@ pub(crate) fn possible(scenario: &Path, callers: bool) -> Result<BTreeMap<Possib
         ..KeptResults::default()
     };
     Ok(PlannedWorld::of(scenario, &all, limits, kept)?.possible()?)
+}
+
+fn explore_limits(settings: &Explore) -> ExploreLimits {
+    ExploreLimits {
+        paths: settings.paths,
+        forks: settings.forks,
+        instructions: settings.instructions,
+    }
 }
 
 fn limits_of(limits: &Limits) -> PlannedLimits {

@@ -1,5 +1,6 @@
 //! `everett faults` tells calls with the same stack from each other by their arguments.
 
+use crate::common::{build, everett, expect, folder, summary, text};
 use crate::fault_search::{TestFolder, outcome};
 use std::fs;
 
@@ -97,4 +98,85 @@ fn a_space_of_stacks_and_arguments_names_each_call() {
     let call = "function : { open, openat } arguments : { \"two words.txt\" } callNumber : [1,2] ;";
     let summary = search(call, "ptrace");
     assert_eq!(summary["crashes"], 1, "{summary}");
+}
+
+/// Opens three files and makes three allocations, from one place each. Without the second one, it
+/// crashes.
+const HOST: &str = r#"
+#include <fcntl.h>
+#include <stdlib.h>
+static int files[3];
+static void load(int number, const char *name) { files[number] = open(name, O_RDONLY); }
+static void *room(int size) { return malloc(size); }
+int main(void) {
+  static const char *names[] = {"/one", "/two words", "/three"};
+  for (int number = 0; number < 3; number++)
+    load(number, names[number]);
+  static const int sizes[] = {10, 2000, 30};
+  void *rooms[3];
+  for (int number = 0; number < 3; number++)
+    rooms[number] = room(sizes[number]);
+  if (!rooms[1])
+    abort();
+  if (files[0] < 0)
+    return 3;
+  return files[1] < 0 ? *(volatile int *)0 : 0;
+}
+"#;
+
+#[test]
+fn faults_hit_calls_of_worlds_with_an_argument() {
+    let folder = folder("fault-world-arguments");
+    build(&folder, "host", HOST, &["-g"]);
+    let world = "[host.node]\nprogram = \"./host\"\nfile.\"/one\".text = \"x\"\n\
+                 file.\"/two words\".text = \"x\"\nfile.\"/three\".text = \"x\"\n";
+    fs::write(folder.join("world.toml"), world).expect("written");
+    let run = |space: &str, out: &str| {
+        let search =
+            format!("space = '{space}'\ninjector = \"model\"\nscenario = \"world.toml\"\n");
+        fs::write(folder.join("s.toml"), search).expect("written");
+        let words = ["faults", "run", "s.toml", "--search", "exhaustive"];
+        let more = ["--out", out, "--explore", "1"];
+        expect(everett(&folder).args(words).args(more), 1);
+        summary(&folder.join(out))
+    };
+    let found = run(
+        "function : { open } callsite : { load } \
+         arguments : { \"/one\", \"/two words\", \"/three, 32768, 0\", other } number : [1,2] ; \
+         function : { malloc } arguments : { \"10\", 2000, \"30\" } number : [1,2] ;",
+        "by-hand",
+    );
+    let of = |fault: &str| outcome(&found, &format!("function {fault}"));
+    let open = "open callsite load arguments";
+    assert_eq!(of(&format!("{open} /one number 1")), "failed");
+    assert_eq!(of(&format!("{open} \"/two words\" number 1")), "crashed");
+    assert_eq!(of("malloc arguments 2000 number 1"), "crashed");
+    assert_eq!(found["failures"], 3, "{found}");
+    // Only calls with the argument count, and each of them was made once.
+    assert_eq!(found["scenarios_injected"], 6, "{found}");
+    let crash = &found["results"][0];
+    assert_eq!(crash["arguments"], "/two words, 32768, 0", "{crash}");
+    let name = crash["name"].as_str().expect("a name");
+    let replay = format!("by-hand/{name}");
+    let words = ["faults", "replay", &replay, "--times", "3"];
+    expect(everett(&folder).args(words), 0);
+    // An exploration has the same fault.
+    let explored = &found["explored"][0];
+    assert_eq!(
+        explored["findings"][0]["kind"], "null-pointer",
+        "{explored}"
+    );
+
+    let profile = ["faults", "profile", "--by", "failure", "--", "world.toml"];
+    let space = text(&expect(everett(&folder).args(profile), 0));
+    for axis in [
+        "arguments : { \"10\", \"2000\", \"30\" } errno : { ENOMEM } number : [1, 1]",
+        "arguments : { \"/one, 32768, 0\", \"/three, 32768, 0\", \"/two words, 32768, 0\" }",
+    ] {
+        assert!(space.contains(axis), "{space}");
+    }
+    let all = run(&space, "profiled");
+    assert_eq!(all["scenarios_injected"], all["scenarios_total"], "{all}");
+    // Each errno of the second file, and the second allocation.
+    assert_eq!(all["crashes"], 4, "{all}");
 }

@@ -478,6 +478,45 @@ fn scenarios_are_explored_with_symbolic_inputs() {
 }
 
 #[test]
+fn explorations_that_say_little_are_told() {
+    let folder = folder("fault-worlds-explored-little");
+    build(&folder, "recovers", RECOVERS, &["-g"]);
+    fs::write(folder.join("world.toml"), RECOVERING_WORLD).expect("written");
+    let run = |out: &str, code: i32, explore: &[&str]| {
+        let words = ["faults", "run", "search.toml", "--out", out];
+        text(&expect(everett(&folder).args(words).args(explore), code))
+    };
+    // No fault ever happens.
+    let never = RECOVERING_SEARCH.replace("[0, 3]", "[0, 0]");
+    fs::write(folder.join("search.toml"), never).expect("written");
+    let said = run("never", 0, &["--explore", "1"]);
+    assert!(said.contains("nothing was explored"), "{said}");
+    // Explorations are kept if the search goes on without them.
+    fs::write(folder.join("search.toml"), RECOVERING_SEARCH).expect("written");
+    run("kept", 1, &["--explore", "2"]);
+    let before = summary(&folder.join("kept"))["explored"].clone();
+    for explore in [&["--explore", "1"][..], &[]] {
+        run("kept", 1, explore);
+        assert_eq!(summary(&folder.join("kept"))["explored"], before);
+    }
+    // Nothing is symbolic.
+    fs::write(folder.join("input"), "qq").expect("written");
+    let world = RECOVERING_WORLD.replace("symbolic = 2", "file = \"input\"");
+    fs::write(folder.join("world.toml"), world).expect("written");
+    let said = run("concrete", 1, &["--explore", "1"]);
+    assert!(
+        said.contains("each exploration has a single path"),
+        "{said}"
+    );
+    // A program without bitcode runs, and cannot be explored: that is told before the search.
+    fs::remove_file(folder.join("recovers.bc")).expect("removed");
+    let said = run("native", 2, &["--explore", "1"]);
+    assert!(said.contains("has no bitcode beside it"), "{said}");
+    assert!(!folder.join("native/journal.jsonl").exists());
+    run("native", 1, &[]);
+}
+
+#[test]
 fn lines_of_worlds_are_covered() {
     let folder = folder("fault-worlds-covered");
     build(&folder, "recovers", RECOVERS, &["-g"]);

@@ -23,6 +23,7 @@ mod distributed_tests;
 mod exit_codes;
 mod fault_arguments;
 mod fault_corrupt;
+mod fault_examples;
 mod fault_nodes;
 mod fault_search;
 mod fault_worlds;
