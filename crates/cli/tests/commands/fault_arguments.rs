@@ -133,7 +133,7 @@ fn faults_hit_calls_of_worlds_with_an_argument() {
     fs::write(folder.join("world.toml"), world).expect("written");
     let run = |space: &str, out: &str| {
         let search =
-            format!("space = '{space}'\ninjector = \"model\"\nscenario = \"world.toml\"\n");
+            format!("space = '''{space}'''\ninjector = \"model\"\nscenario = \"world.toml\"\n");
         fs::write(folder.join("s.toml"), search).expect("written");
         let words = ["faults", "run", "s.toml", "--search", "exhaustive"];
         let more = ["--out", out, "--explore", "1"];
