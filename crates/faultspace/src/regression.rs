@@ -5,6 +5,7 @@ use everett_report::Folder;
 use std::fmt::Write;
 
 use crate::error::Result;
+use crate::impact::one_line;
 use crate::injector::{self, Injection, Means, preload};
 use crate::manager::{Ended, Seen};
 use crate::results::{Outcome, ScenarioResult};
@@ -72,9 +73,10 @@ fn script(
     result: &ScenarioResult,
     seen: &Seen,
 ) -> String {
-    let why = result.why.join(", ");
+    let why = one_line(&result.why.join(", "));
+    let shown = one_line(&scenario.to_string());
     let mut text = format!(
-        "#!/bin/sh\n# Makes a failure happen again: {scenario}\n# {}: {why}\n\
+        "#!/bin/sh\n# Makes a failure happen again: {shown}\n# {}: {why}\n\
          # Exit code 0: it happened again. 1: it did not. 2: it could not be tried.\n\
          here=$(cd \"$(dirname \"$0\")\" && pwd)\n\
          if [ \"$1\" != --plain ]; then\n\

@@ -83,8 +83,22 @@ pub fn measure(
 impl Measured {
     fn note(&mut self, weight: f64, why: String) {
         self.repeatable += weight;
-        self.why.push(why);
+        self.why.push(one_line(&why));
     }
+}
+
+/// Maximum number of characters of a line.
+const MOST_CHARACTERS: usize = 300;
+
+/// Returns a text as one short line without control characters. Names and output of the system under
+/// test are not trusted: they go to terminals, and to comments of scripts.
+pub(crate) fn one_line(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { '?' } else { c };
+    let mut line: String = text.chars().take(MOST_CHARACTERS).map(shown).collect();
+    if text.chars().nth(MOST_CHARACTERS).is_some() {
+        line.push_str("...");
+    }
+    line
 }
 
 /// Measures how the test and its processes ended.

@@ -33,6 +33,24 @@ fn printing(text: &str) -> Seen {
     seen
 }
 
+#[test]
+fn names_and_output_of_the_system_cannot_reach_terminals_and_scripts() {
+    assert_eq!(
+        one_line("file x\nrm -rf \x1b[31m\u{85}é differs"),
+        "file x?rm -rf ?[31m?é differs"
+    );
+    assert_eq!(one_line(&"x".repeat(5000)).len(), 303);
+    let mut seen = seen(Ended::Exit(1));
+    seen.files.insert("x\ntouch y".to_owned(), "1".to_owned());
+    let weights = Impact {
+        files: 1.0,
+        ..Impact::default()
+    };
+    let without = printing("");
+    let measured = measure(&weights, &seen, Some(&without), &BTreeSet::new());
+    assert_eq!(measured.why, ["exit 1", "file x?touch y differs"]);
+}
+
 fn shown(weights: &Impact, with: &Seen, without: &Seen) -> (Outcome, f64) {
     let measured = measure(weights, with, Some(without), &BTreeSet::new());
     (measured.outcome, measured.impact)
