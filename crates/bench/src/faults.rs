@@ -61,6 +61,7 @@ impl Bench {
         self.allocations(&search, &without_uncalled(&search, &whole)?, text)?;
         self.explorer_alone(text)?;
         self.view_change_timer(text)?;
+        self.recovery_code(text)?;
         self.fault_servers(text)
     }
 
@@ -247,7 +248,7 @@ fn divisor(one: usize, two: usize) -> usize {
     }
 }
 
-fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+pub(crate) fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let variance = values

@@ -26,7 +26,7 @@ use crate::search::{self, Search};
 use crate::settings::SearchConfig;
 use crate::space::{Point, Scenario, Space};
 use crate::system::{MOST_VALUES, System};
-use crate::warnings::{never_injected, unstable};
+use crate::warnings::{misspelt, never_injected, unstable};
 
 /// A search to run.
 #[derive(Clone, Debug, Default)]
@@ -746,6 +746,7 @@ impl<'s> Explorer<'s> {
         let scenarios_injected = self.injected(system);
         let never = (scenarios_injected == Some(0)).then(|| never_injected(self.config));
         let never = never.into_iter().chain(unstable(&self.results));
+        let never = never.chain(misspelt(self.config, self.space));
         FaultSummary {
             scenarios_injected,
             warnings: never.collect(),
