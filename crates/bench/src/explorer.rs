@@ -129,10 +129,7 @@ impl Bench {
             for file in [&format!("{program}.c"), &format!("{program}.toml"), &search] {
                 std::fs::copy(from.join(file), folder.join(file))?;
             }
-            let mut build = Command::new(&self.everett);
-            build.args(["cc", "-g", "-w", "-o", program, &format!("{program}.c")]);
-            let built = build.current_dir(&folder).status()?;
-            ensure!(built.success(), "{program}.c cannot be built");
+            self.build_world(&folder, &[program])?;
             for name in ["guided", "adaptive", "random"] {
                 let file = folder.join(&search);
                 let (mean, deviation) = self.runs_until_stopped(&file, name, RUNS)?;
@@ -144,7 +141,12 @@ impl Bench {
     }
 
     /// Returns mean and deviation of the runs of a search until it reaches its target.
-    fn runs_until_stopped(&self, file: &Path, name: &str, most: u64) -> Result<(f64, f64)> {
+    pub(crate) fn runs_until_stopped(
+        &self,
+        file: &Path,
+        name: &str,
+        most: u64,
+    ) -> Result<(f64, f64)> {
         let mut runs = Vec::new();
         for seed in 1..=SEEDS {
             let summary = self.search_for(file, name, seed, most)?;

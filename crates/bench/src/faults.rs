@@ -23,8 +23,8 @@ const SCENARIOS: u64 = 1653;
 /// Failing scenarios that AFEX found: guided, at random, and of all.
 const PAPER: (u64, u64, u64) = (74, 32, 205);
 /// Runs until AFEX knew all failures of allocations: guided; without functions that are never
-/// called; with a model of the environment; at random.
-const PAPER_MEMORY: (u64, u64, u64, u64) = (417, 213, 103, 836);
+/// called; with a model of the environment; at random; the same without functions never called.
+const PAPER_MEMORY: (u64, u64, u64, u64, u64) = (417, 213, 103, 836, 391);
 /// Functions that allocate.
 const ALLOCATORS: [&str; 4] = ["malloc", "calloc", "realloc", "strdup"];
 
@@ -62,6 +62,8 @@ impl Bench {
         self.explorer_alone(text)?;
         self.view_change_timer(text)?;
         self.recovery_code(text)?;
+        self.replicated_service(text)?;
+        self.fault_rates(text)?;
         self.fault_servers(text)
     }
 
@@ -138,6 +140,12 @@ impl Bench {
                 PAPER_MEMORY.2,
             ),
             ("random", search.to_owned(), "random", PAPER_MEMORY.3),
+            (
+                "random, trimmed",
+                trimmed.to_owned(),
+                "random",
+                PAPER_MEMORY.4,
+            ),
         ];
         for (name, search, algorithm, paper) in rows {
             let mut runs = Vec::new();

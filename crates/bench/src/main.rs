@@ -14,6 +14,7 @@ mod cluster;
 mod coreutils;
 mod coverage;
 mod explorer;
+mod fault_rates;
 mod fault_servers;
 mod faults;
 mod harden;
