@@ -13,6 +13,15 @@ const AIM: u64 = 900;
 /// The space whose worlds are run: most of these faults never happen, but all worlds run to their end.
 const WORLDS: &str =
     "host : { client, server } function : { sendto, recvfrom } number : [0, 499] ;";
+/// A world of two hosts.
+const SCENARIO: &str = r#"
+[host.server]
+program = "./server"
+args = ["7000"]
+[host.client]
+program = "./client"
+args = ["10.0.0.1", "7000", "3", "8"]
+"#;
 /// The tests of managers do nothing.
 const TESTS: u64 = 400;
 /// The impact of a violated invariant.
@@ -24,12 +33,13 @@ impl Bench {
         let folder = self.work.join("fault-rates");
         std::fs::create_dir_all(&folder)?;
         let echo = self.root.join("examples/echo");
-        for file in ["client.c", "server.c", "losses.toml"] {
+        for file in ["client.c", "server.c"] {
             std::fs::copy(echo.join(file), folder.join(file))?;
         }
+        std::fs::write(folder.join("world.toml"), SCENARIO)?;
         self.build_world(&folder, &["client", "server"])?;
         let worlds = format!(
-            "space = \"{WORLDS}\"\ninjector = \"model\"\nscenario = \"losses.toml\"\nrepetitions = 1\n"
+            "space = \"{WORLDS}\"\ninjector = \"model\"\nscenario = \"world.toml\"\nrepetitions = 1\n"
         );
         let tests = format!(
             "space = \"n : [1, {TESTS}] ;\"\ninjector = \"script\"\ntest = 'true $@'\nrepetitions = 1\n"
