@@ -179,3 +179,35 @@ proptest! {
         prop_assert_eq!(all.len() as u64, space.size());
     }
 }
+
+/// The space of `examples/faults-pbft`, and what its model prints: no correct client is ever served
+/// if no retransmission of the malicious client (the high bits of the mask) is corrupted.
+#[test]
+fn the_single_timer_of_pbft_is_found_in_fewer_runs_than_at_random() {
+    let axes = "mask : [0,4095] gray clients : [10,250] step 10 malicious : { client, primary };";
+    let space = Space::parse(axes).unwrap();
+    let impact = |point: &Point| {
+        let scenario = space.scenario(point);
+        let number = |name: &str| scenario.get(name).unwrap().numbers().unwrap().0;
+        let (mask, clients) = (number("mask"), number("clients") as f64);
+        if scenario.get("malicious").unwrap().to_string() == "client" {
+            return 0.05;
+        }
+        let served = 16.5 * f64::from((mask >> 6).count_ones());
+        let round = 10_000.0 + clients * 20_000.0 / (served + 1.0);
+        let slower = round / 10_004.0 - 1.0;
+        slower + (10.0 * round / 10_004.0 / clients - 1.0).max(0.0)
+    };
+    let most = 4000;
+    let runs_until_found = |name: &str| {
+        let first = (0..20).map(|seed| {
+            let course = course(name, &space, seed, most, impact);
+            let mut positions = course.into_iter();
+            let is_worst = |position: u64| impact(&space.point(position)) >= 400.0;
+            positions.position(is_worst).unwrap_or(most) + 1
+        });
+        first.sum::<usize>() / 20
+    };
+    let [guided, random] = ["guided", "random"].map(runs_until_found);
+    assert!(guided * 2 < random, "guided {guided}, random {random}");
+}
