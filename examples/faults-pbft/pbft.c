@@ -49,7 +49,8 @@ static void send_malicious(void) {
   int message = messages++ % (2 * REQUESTS), request = message / 2, is_again = message % 2;
   int is_corrupt = mask >> (is_again ? REQUESTS + request : request) & 1;
   if (now < stalled_until || (is_again && is_corrupt)) return;
-  is_stuck = !is_again && is_corrupt;
+  /* A malicious primary does not order what would end its view. */
+  is_stuck = !is_again && is_corrupt && !is_ignored();
   if (is_again && !timer_per_request) timer = 0;
 }
 
