@@ -1,8 +1,8 @@
 /* Reads the settings of a server, and does not check one strdup (AFEX, Fig. 3.7).
 
-   Modules allocate caches, and go without them if they must. Whoever reads a directive checks its memory, tells that it is
-   out of memory, and ends with 1. But strdup allocates, too, and the author of the handler of `alias` forgot that: without
-   memory, the server crashes and says nothing.
+   Modules allocate caches, and go without them if they must. Whoever reads a directive checks its memory, tells that
+   it is out of memory, and ends with 1. But strdup allocates, too, and the author of the handler of `alias` forgot
+   that: without memory, the server crashes and says nothing.
 
    `fixed` as argument: the handler checks it. */
 
