@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::outcome::unpack_results;
 use crate::reseed::explore_again;
-use crate::run::{Build, Submission, describe, send};
+use crate::run::{Build, Submission, describe, expect_no_local_options, send};
 use crate::states::unpack_states;
 use crate::status::{Status, status};
 
@@ -49,6 +49,7 @@ impl Submitted {
         submission: Submission,
         session: &Session,
     ) -> Result<(PathBuf, Submitted)> {
+        expect_no_local_options(&submission.spec)?;
         let (manifest, objects) = describe(&submission, session)?;
         let dir = new_folder(&submission.spec)?;
         let run = RunId::of(&manifest, &submission.nonce);

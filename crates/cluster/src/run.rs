@@ -121,6 +121,28 @@ pub struct Submission {
     pub nonce: Vec<u8>,
 }
 
+/// Refuses options that only apply to a search on one machine. A run that was begun there may have
+/// them: they do not matter to workers.
+pub(crate) fn expect_no_local_options(spec: &RunSpec) -> Result<()> {
+    let refused = match (spec.workers, spec.checkpoint) {
+        (Some(_), _) => Some((
+            "workers",
+            "cannot be chosen by who submits a run: as many workers explore it as join the broker with `everett \
+             worker --join URL`, which has its own --workers",
+        )),
+        (_, Some(_)) => Some((
+            "checkpoint",
+            "has no meaning on a cluster: the broker keeps what is explored",
+        )),
+        (None, None) => None,
+    };
+    let Some((field, message)) = refused else {
+        return Ok(());
+    };
+    let message = message.to_owned();
+    Err(everett::Error::NotApplicable { field, message }.into())
+}
+
 /// Creates the manifest of a run, and its objects.
 pub(crate) fn describe(submission: &Submission, session: &Session) -> Result<(Vec<u8>, Objects)> {
     let parcel = Parcel::of(&submission.spec, session)?;
@@ -183,6 +205,7 @@ pub fn submit(
     submission: &Submission,
     session: &Session,
 ) -> Result<(RunId, Hash)> {
+    expect_no_local_options(&submission.spec)?;
     let (manifest, objects) = describe(submission, session)?;
     let run = RunId::of(&manifest, &submission.nonce);
     send(broker, &run, &manifest, objects)?;

@@ -183,7 +183,12 @@ fn resume_submits_a_run_to_a_broker() {
     let folder = folder("handover-nats");
     build(&folder, "forks", FORKS, &[]);
     let run = ["run", "--no-confirm", "--max-paths", "9", "--out", "out"];
-    expect(everett(&folder).args(run).arg("./forks"), FINDINGS);
+    // Options of the first machine are no obstacle.
+    let local = ["--workers", "2", "--checkpoint", "1m", "--max-time", "1h"];
+    expect(
+        everett(&folder).args(run).args(local).arg("./forks"),
+        FINDINGS,
+    );
     let (_up, url) = start_server(&folder);
     let words = ["resume", "out", "--submit", "--broker", &url];
     let said = text(&expect(everett(&folder).args(words), CLEAN));
@@ -335,4 +340,46 @@ fn a_broker_that_restarts_loses_nothing() {
         FINDINGS,
     );
     assert_eq!(reached(&folder.join("by")), reached(&folder.join("whole")));
+}
+
+/// Starts `everett watch`, with its output in files.
+fn start_watch(folder: &Path, url: &str) -> Process {
+    let file = |name: &str| fs::File::create(folder.join(name)).expect("a file");
+    let mut watch = everett(folder);
+    watch.args(["watch", "by", "--broker", url]);
+    let watch = watch.stdout(file("watch.out")).stderr(file("watch.err"));
+    Process(watch.spawn().expect("it starts"))
+}
+
+/// `everett watch` goes on while its broker restarts, until the run has ended.
+#[test]
+fn watch_goes_on_while_its_broker_restarts() {
+    let folder = folder("elastic-watch");
+    build(&folder, "forks", FORKS, &[]);
+    let (up, url) = start_server(&folder);
+    let mut submit = everett(&folder);
+    submit.args(["submit", "--broker", &url, "--out", "by", "./forks"]);
+    expect(&mut submit, CLEAN);
+    let mut watch = start_watch(&folder, &url);
+    let said = |name: &str, what: &str| {
+        let said = fs::read_to_string(folder.join(name)).expect("a file");
+        said.contains(what).then_some(())
+    };
+    wait_for("a first line", || said("watch.out", "0.000 % explored"));
+    drop(up);
+    wait_for("a notice", || {
+        said("watch.err", "cannot be reached, trying again")
+    });
+    let _up = start_server_again(&folder, &url);
+    wait_for("the server", || {
+        let mut list = everett(&folder);
+        let list = list.args(["status", "--broker", &url]).output();
+        list.expect("it starts").status.success().then_some(())
+    });
+    let _worker = start_worker(&folder, &url, "one");
+    let end = wait_for("its end", || watch.0.try_wait().expect("a child"));
+    assert_eq!(end.code(), Some(CLEAN));
+    said("watch.out", "100.000 % explored").expect("the last line");
+    let errors = fs::read_to_string(folder.join("watch.err")).expect("a file");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
 }

@@ -10,13 +10,16 @@ use crate::common::{build, everett, expect, folder, summary, text};
 use crate::postgres::postgres;
 use everett::{RunSpec, Session, Silent};
 use everett_cluster::{
-    Broker, Error, Removed, RunId, SharedMemory, Submission, Submitted, remove, results, status,
+    Broker, Error, Removed, RunId, Secrets, SharedMemory, Submission, Submitted, Worker,
+    WorkerSpec, connect, remove, results, status,
 };
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
 
 const FAILED: i32 = 2;
 
@@ -185,6 +188,46 @@ fn a_folder_has_one_server() {
     start_server(&folder);
 }
 
+/// A worker that refuses a run leaves nothing behind, and the run to workers of its own build.
+#[test]
+fn a_worker_that_refuses_a_run_removes_its_folder() {
+    let folder = folder("upkeep-refused");
+    build(&folder, "few", FEW, &[]);
+    let (_up, url) = start_server(&folder);
+    let ours = || Secrets::from_environment(None).expect("no secrets");
+    let mut broker = connect(&url, &ours(), None).expect("it answers");
+    let (run, dir) = submitted(&mut *broker, &spec(&folder, "few", "by"));
+    let files = folder.join("tmp");
+    fs::create_dir(&files).expect("a folder");
+    let mut worker = everett(&folder);
+    worker.args(["worker", "--join", &url, "--quiet", "--workers", "2"]);
+    let told = text(&expect(worker.env("TMPDIR", &files), FAILED));
+    assert!(
+        told.contains("the run was submitted by everett test (test)")
+            && told.contains("must be the same build"),
+        "{told}"
+    );
+    let left: Vec<_> = fs::read_dir(&files).expect("a folder").collect();
+    assert!(left.is_empty(), "{left:?}");
+    // Another worker gets the job at once.
+    let session = Session::new();
+    let spec = WorkerSpec {
+        name: "ours".to_owned(),
+        build: test_build(),
+        max_memory: None,
+        scratch: Some(files),
+        idle: Some(Duration::from_millis(500)),
+    };
+    let broker = connect(&url, &ours(), Some(Duration::from_secs(30))).expect("it answers");
+    let broker = Mutex::new(broker);
+    let worked = Worker::new(spec, &session).run(&broker, &mut |_| {});
+    worked.expect("it works");
+    let broker = &mut **broker.lock().expect("no poison");
+    assert!(status(broker, &run).expect("accounts").is_complete());
+    let result = results(broker, &dir, &session, &mut Silent).expect("results");
+    assert!(result.summary.complete);
+}
+
 #[test]
 fn errors_of_workers_are_not_interrupts() {
     let folder = folder("upkeep-codes");
@@ -258,6 +301,15 @@ fn runs_are_listed_and_removed_and_not_overwritten() {
         told.contains("--deterministic is not possible on a cluster"),
         "{told}"
     );
+    // Who joins decides how many workers there are, and the broker keeps what is explored.
+    let told = submit("other", &["--workers", "3"], FAILED);
+    assert!(
+        told.contains("--workers cannot be chosen") && told.contains("join the broker"),
+        "{told}"
+    );
+    let told = submit("other", &["--checkpoint", "1m"], FAILED);
+    assert!(told.contains("--checkpoint has no meaning"), "{told}");
+    assert!(!folder.join("other").exists());
     submit("other", &[], CLEAN);
     assert_eq!(list(&folder, &url).lines().count(), 2);
     let cancel = |out: &str| {

@@ -77,6 +77,29 @@ fn share_of_weight(
     halvings.take(most).take_while(is_less).count()
 }
 
+/// Returns as many of these states, the heaviest first, that moving them together costs little in
+/// comparison with the work below them. `expected` is the work of the whole search, and `replay_of`
+/// returns the number of instructions that rematerialising states together takes.
+fn worth_moving_together(
+    states: Vec<(u32, StateId)>,
+    expected: f64,
+    replay_of: impl Fn(&[StateId]) -> u64,
+) -> Vec<StateId> {
+    let halvings = states.iter().map(|(halvings, _)| -f64::from(*halvings));
+    let mut below: Vec<f64> = halvings.map(|part| expected * part.exp2()).collect();
+    let mut states: Vec<StateId> = states.into_iter().map(|(_, id)| id).collect();
+    while !states.is_empty() {
+        let cost = MOVE_WORK.saturating_mul(states.len() as u64);
+        let cost = cost.saturating_add(replay_of(&states));
+        if below.iter().sum::<f64>() >= WORTH * cost as f64 {
+            break;
+        }
+        states.truncate(states.len() / 2);
+        below.truncate(states.len());
+    }
+    states
+}
+
 impl Explorer<'_> {
     /// Returns whether this worker should now give states to idle workers.
     pub(crate) fn is_asked_for_states(&self) -> bool {
@@ -160,24 +183,6 @@ impl Explorer<'_> {
         };
         let worth = states.iter().filter(is_worth);
         worth.map(|(_, id)| *id).collect()
-    }
-
-    /// Returns as many of these states, the heaviest first, that moving them together costs little
-    /// in comparison with the work below them. `expected` is the work of the whole search.
-    fn worth_moving_together(&self, states: Vec<(u32, StateId)>, expected: f64) -> Vec<StateId> {
-        let halvings = states.iter().map(|(halvings, _)| -f64::from(*halvings));
-        let mut below: Vec<f64> = halvings.map(|part| expected * part.exp2()).collect();
-        let mut states: Vec<StateId> = states.into_iter().map(|(_, id)| id).collect();
-        while !states.is_empty() {
-            let replay = self.frontier.instructions_to(&states);
-            let cost = replay.saturating_add(MOVE_WORK.saturating_mul(states.len() as u64));
-            if below.iter().sum::<f64>() >= WORTH * cost as f64 {
-                break;
-            }
-            states.truncate(states.len() / 2);
-            below.truncate(states.len());
-        }
-        states
     }
 
     /// Returns the states of a subtree of forks with at most this number of states that the budget
@@ -337,7 +342,8 @@ impl Explorer<'_> {
         let halvings = heaviest.iter().map(|(halvings, _)| *halvings);
         heaviest.truncate(share_of(halvings, count));
         let expected = explored.work() / explored.finished;
-        let mut states = self.worth_moving_together(heaviest, expected);
+        let replay_of = |states: &[StateId]| self.frontier.instructions_to(states);
+        let mut states = worth_moving_together(heaviest, expected, replay_of);
         if states.is_empty() {
             let mut budget = ReplayBudget::new(explored.instructions, self.given_replay);
             let most = count.min(self.frontier.len().saturating_sub(1));
@@ -390,5 +396,46 @@ mod tests {
             (share(&[7], 1), share(&[], 1), share(&[4, 4], 0)),
             (0, 0, 0)
         );
+    }
+
+    /// Returns how many of states with these halvings are worth moving, where each of their paths
+    /// has 2,000 instructions of its own, and all have a beginning of `common` instructions.
+    fn moved(halvings: &[u32], expected: f64, common: u64) -> usize {
+        let states = halvings.iter().zip(0..);
+        let states = states.map(|(halvings, id)| (*halvings, StateId(id)));
+        let moved = worth_moving_together(states.collect(), expected, |states| {
+            common + 2_000 * states.len() as u64
+        });
+        // The heaviest ones are the first.
+        assert!(moved.iter().zip(0..).all(|(id, at)| id.0 == at));
+        moved.len()
+    }
+
+    #[test]
+    fn states_move_where_much_more_work_is_expected_below_them_than_moving_takes() {
+        // A state takes 3,000 instructions to move, and 16 times as much is expected below it.
+        let worth = 48_000.0;
+        assert_eq!(moved(&[0], worth, 0), 1);
+        assert_eq!(moved(&[0], worth - 1.0, 0), 0);
+        assert_eq!(moved(&[3; 8], 8.0 * worth, 0), 8);
+        // What many have in common is executed once: it is worth it for all, but not for a few.
+        assert_eq!(moved(&[3; 8], 16.0 * worth, 24_000), 8);
+        assert_eq!(moved(&[3; 4], 16.0 * worth, 24_000), 0);
+        // Halves are dropped, the light ones first, until the rest is worth it.
+        assert_eq!(moved(&[1, 5, 5, 5, 5, 5, 5, 5], 4.0 * worth, 0), 2);
+        assert_eq!(moved(&[1, 9, 9, 9, 9, 9, 9, 9], 2.0 * worth, 0), 1);
+        assert_eq!(moved(&[1, 9, 9, 9, 9, 9, 9, 9], worth, 0), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_told_does_not_move_states() {
+        assert_eq!(moved(&[], 1e12, 0), 0);
+        assert_eq!(moved(&[0; 4], 0.0, 0), 0);
+        // Nothing has ended: any amount of work may be left.
+        assert_eq!(moved(&[2; 4], f64::INFINITY, u64::MAX / 2), 4);
+        // Of nothing explored and nothing ended, nothing follows.
+        assert_eq!(moved(&[2; 4], f64::NAN, 0), 0);
+        // Far down, no work is expected below a state.
+        assert_eq!(moved(&[5_000; 4], 1e12, 0), 0);
     }
 }
