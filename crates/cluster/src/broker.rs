@@ -4,6 +4,7 @@
 use everett::{Budget, WeightSum, Work};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::error::{Error, Result};
@@ -435,6 +436,9 @@ pub trait Broker: Send {
 
     /// Returns a job to the queue for another worker.
     fn release(&mut self, lease: &Lease) -> Result<()>;
+
+    /// Returns the jobs of a run that are in the queue, waiting or handed out.
+    fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>>;
 
     /// Returns the number of jobs that wait for a worker.
     fn waiting(&mut self) -> Result<u64>;

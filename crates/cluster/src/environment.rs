@@ -65,7 +65,9 @@ pub fn broker_url(option: Option<&str>) -> Result<String> {
     let authority = authority.split('/').next().unwrap_or_default();
     let user = authority.rsplit_once('@').map(|(user, _)| user);
     let is_nats = !url.starts_with("postgres");
-    if user.is_some_and(|user| user.contains(':') || is_nats) {
+    let mut settings = url.split_once('?').map_or("", |(_, all)| all).split('&');
+    let has_password = settings.any(|setting| setting.starts_with("password="));
+    if has_password || user.is_some_and(|user| user.contains(':') || is_nats) {
         return Err(Error::Usage(format!(
             "others can read command lines: put the token or password into {TOKEN} or a file, {TOKEN_FILE}"
         )));
@@ -118,6 +120,30 @@ pub fn worker_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_have_no_secrets() {
+        for url in [
+            "nats://a:b@h:1",
+            "nats://token@h",
+            "tls://token@h:1",
+            "postgres://u:p@h/d",
+            "postgres://u@h/d?password=p",
+            "postgres://u@h/d?sslmode=require&password=p",
+        ] {
+            let refused = broker_url(Some(url)).expect_err(url).to_string();
+            assert!(refused.contains("others can read"), "{refused}");
+        }
+        for url in [
+            "nats://h:1",
+            "tls://h",
+            "postgres://u@h/d",
+            "postgres://u@h/d?sslmode=require",
+            "postgres://u@%2Ftmp/d",
+        ] {
+            assert_eq!(broker_url(Some(url)).expect(url), url);
+        }
+    }
 
     #[test]
     fn programs_have_the_id_of_their_build() {

@@ -1,7 +1,7 @@
 //! A broker inside the process, for tests and for programs that embed a cluster. Its clock is
 //! logical: a lease lasts a number of broker operations, so nothing depends on real time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -96,6 +96,11 @@ impl SharedMemory {
     /// Drops all waiting jobs, which a broker must not do. Records stay.
     pub fn lose_queue(&self) {
         self.stored().waiting.clear();
+    }
+
+    /// Loses a record, as a server may that did not write it to its disk before a loss of power.
+    pub fn lose_record(&self, key: &Key) {
+        self.stored().records.remove(key);
     }
 
     /// Returns the size of objects and records that were sent, in bytes.
@@ -278,6 +283,15 @@ impl Broker for MemoryBroker {
             }
         }
         Ok(())
+    }
+
+    fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>> {
+        let stored = self.step();
+        let waiting = stored.waiting.iter();
+        let waiting = waiting.map(|(ticket, _)| (&ticket.run, &ticket.job));
+        let leased = stored.leased.keys().map(|(run, job)| (run, job));
+        let all = waiting.chain(leased).filter(|(of, _)| *of == run);
+        Ok(all.map(|(_, job)| job.clone()).collect())
     }
 
     fn waiting(&mut self) -> Result<u64> {

@@ -59,6 +59,7 @@ impl Metrics {
         match did {
             WorkerStep::Nothing => sums.idle += 1,
             WorkerStep::Dropped => sums.dropped += 1,
+            WorkerStep::SetAside(..) => {}
             WorkerStep::Balanced(round) => {
                 sums.rounds += 1;
                 sums.transfers += round.transfers.len() as u64;

@@ -11,6 +11,7 @@ use async_nats::jetstream::stream::{
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions};
 use futures_util::StreamExt;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -19,6 +20,7 @@ use crate::broker::{Broker, JobId, Key, Kind, Lease, RunId, Ticket};
 use crate::connect::{LEASE, Purpose, Secrets};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
+use crate::tls::authorities;
 
 const WORKERS: &str = "workers";
 /// Maximum size of a part of an object. The server refuses messages of more than 1 MiB, with
@@ -46,6 +48,7 @@ pub struct NatsBroker {
     context: Context,
     records: Stream,
     objects: Stream,
+    jobs: Stream,
     workers: PullConsumer,
     lease: Duration,
     /// The first part of all subjects.
@@ -89,9 +92,19 @@ impl NatsBroker {
             options = options.token(token.clone());
         }
         if let Some(path) = &secrets.authorities {
+            authorities(path)?;
             options = options.add_root_certificates(path.clone());
+            // Otherwise, whoever is on the way to the server could say that it has no encryption.
+            options = options.require_tls(true);
         }
         if let Some(seed) = &secrets.nkey {
+            if !is_seed(seed) {
+                return Err(Error::Usage(
+                    "the NKey for NATS cannot be used: the file has to hold the seed of a user, 58 characters that \
+                     begin with SU"
+                        .to_owned(),
+                ));
+            }
             options = options.nkey(seed.clone());
         }
         if let Some(text) = &secrets.credentials {
@@ -132,16 +145,17 @@ impl NatsBroker {
                         workers.await.map_err(Error::broker)
                     }
                 }?;
-                Ok((client, context, [records, objects], workers))
+                Ok((client, context, [records, objects, jobs], workers))
             })
             .map(|(client, context, streams, workers)| {
-                let [records, objects] = streams;
+                let [records, objects, jobs] = streams;
                 NatsBroker {
                     runtime,
                     client,
                     context,
                     records,
                     objects,
+                    jobs,
                     workers,
                     lease: lease.unwrap_or(LEASE),
                     prefix,
@@ -260,6 +274,12 @@ impl NatsBroker {
         }
         Ok(())
     }
+}
+
+/// Returns whether a text has the form of the seed of a user's NKey: base 32 without padding.
+fn is_seed(text: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'A'..=b'Z' | b'2'..=b'7');
+    text.len() == 58 && text.starts_with("SU") && text.bytes().all(is_digit)
 }
 
 /// Waits for a limited time: an answer never comes if the connection breaks after the request.
@@ -419,27 +439,26 @@ impl Broker for NatsBroker {
 
     fn lease(&mut self) -> Result<Option<Lease>> {
         self.wait(answered(async {
-            let messages = self.workers.fetch().max_messages(1).messages().await;
-            let mut messages = messages.map_err(Error::broker)?;
-            let Some(message) = messages.next().await else {
-                return Ok(None);
-            };
-            let message = message.map_err(Error::broker)?;
-            let delivered = message.info().map_err(Error::broker)?.delivered;
-            let token = message.reply.as_ref().map(ToString::to_string);
-            match (Ticket::read(&message.payload), token) {
-                (Ok(ticket), Some(token)) => Ok(Some(Lease {
-                    handed: ticket.job.clone(),
-                    ticket,
-                    delivery: u64::try_from(delivered).unwrap_or(0),
-                    token,
-                })),
-                _ => {
-                    // The message is not a job and never becomes one.
-                    message.ack().await.map_err(Error::broker)?;
-                    self.client.flush().await.map_err(Error::broker)?;
-                    Ok(None)
+            loop {
+                let messages = self.workers.fetch().max_messages(1).messages().await;
+                let mut messages = messages.map_err(Error::broker)?;
+                let Some(message) = messages.next().await else {
+                    return Ok(None);
+                };
+                let message = message.map_err(Error::broker)?;
+                let delivered = message.info().map_err(Error::broker)?.delivered;
+                let token = message.reply.as_ref().map(ToString::to_string);
+                if let (Ok(ticket), Some(token)) = (Ticket::read(&message.payload), token) {
+                    return Ok(Some(Lease {
+                        handed: ticket.job.clone(),
+                        ticket,
+                        delivery: u64::try_from(delivered).unwrap_or(0),
+                        token,
+                    }));
                 }
+                // It is not a job and never becomes one.
+                message.ack().await.map_err(Error::broker)?;
+                self.client.flush().await.map_err(Error::broker)?;
             }
         }))
     }
@@ -458,6 +477,14 @@ impl Broker for NatsBroker {
 
     fn release(&mut self, lease: &Lease) -> Result<()> {
         self.tell(lease, "-NAK")
+    }
+
+    fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>> {
+        // The server removes a job from the stream when it is acknowledged.
+        let filter = format!("{}.job.{run}.*", self.prefix);
+        let found = self.wait(Self::subjects(&self.jobs, filter))?;
+        let name = |subject: &String| JobId::parse(subject.rsplit('.').next()?);
+        Ok(found.iter().filter_map(name).collect())
     }
 
     fn waiting(&mut self) -> Result<u64> {

@@ -1,6 +1,7 @@
 //! A broker on PostgreSQL: three tables. One transaction records the outcome of a job, adds the
 //! jobs that it created and removes it from the queue.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio_postgres::config::SslMode;
@@ -313,22 +314,36 @@ impl Broker for PostgresBroker {
             WHERE (run, job) = (
                 SELECT run, job FROM everett_jobs WHERE leased_until < now()
                 ORDER BY added LIMIT 1 FOR UPDATE SKIP LOCKED)
-            RETURNING ticket, delivery";
+            RETURNING ticket, delivery, run, job";
         let seconds = self.lease.as_secs_f64();
-        let row =
-            self.with(async |client| client.query_opt(text, &[&seconds]).await.map_err(broken))?;
-        let Some(row) = row else {
-            return Ok(None);
-        };
-        let ticket: Vec<u8> = row.try_get(0).map_err(broken)?;
-        let delivery: i64 = row.try_get(1).map_err(broken)?;
-        let ticket = Ticket::read(&ticket)?;
-        Ok(Some(Lease {
-            handed: ticket.job.clone(),
-            ticket,
-            delivery: u64::try_from(delivery).unwrap_or(0),
-            token: String::new(),
-        }))
+        loop {
+            let row = self
+                .with(async |client| client.query_opt(text, &[&seconds]).await.map_err(broken))?;
+            let Some(row) = row else {
+                return Ok(None);
+            };
+            let ticket: Vec<u8> = row.try_get(0).map_err(broken)?;
+            let delivery: i64 = row.try_get(1).map_err(broken)?;
+            let (run, job): (String, String) = (
+                row.try_get(2).map_err(broken)?,
+                row.try_get(3).map_err(broken)?,
+            );
+            let ticket = Ticket::read(&ticket).ok();
+            let is_here =
+                |ticket: &Ticket| ticket.run.as_str() == run && ticket.job.as_str() == job;
+            let Some(ticket) = ticket.filter(is_here) else {
+                // It is not a job and never becomes one.
+                let text = "DELETE FROM everett_jobs WHERE run = $1 AND job = $2 AND delivery = $3";
+                self.execute(text, &[&run, &job, &delivery])?;
+                continue;
+            };
+            return Ok(Some(Lease {
+                handed: ticket.job.clone(),
+                ticket,
+                delivery: u64::try_from(delivery).unwrap_or(0),
+                token: String::new(),
+            }));
+        }
     }
 
     fn extend(&mut self, lease: &Lease) -> Result<()> {
@@ -348,6 +363,14 @@ impl Broker for PostgresBroker {
                     WHERE run = $1 AND job = $2 AND delivery = $3";
         let (run, job) = (lease.ticket.run.as_str(), lease.handed.as_str());
         self.execute(text, &[&run, &job, &(lease.delivery as i64)])
+    }
+
+    fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>> {
+        let text = "SELECT job FROM everett_jobs WHERE run = $1";
+        let names = self.query(text, &[&run.as_str()])?.into_iter();
+        let names = names.map(|row| row.try_get::<_, String>(0).map_err(broken));
+        let names = names.collect::<Result<Vec<_>>>()?.into_iter();
+        Ok(names.filter_map(|name| JobId::parse(&name)).collect())
     }
 
     fn waiting(&mut self) -> Result<u64> {

@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::broker::{Broker, JobId, Key, Kind, RunId, fetch};
+use crate::broker::{Broker, JobId, Key, Kind, RunId, Ticket, fetch};
 use crate::error::{Error, Result};
 use crate::grant::grant;
 use crate::hash::Hash;
 use crate::run::{first_job, kind_of};
-use crate::status::{Status, status};
+use crate::status::{Open, Status, status};
 
 /// Maximum number of jobs of a run that are explored again. A broker that loses more loses what is
 /// explored again, too.
@@ -29,8 +29,10 @@ pub(crate) fn is_over_mark(mark: &[u8]) -> bool {
 /// that no worker looks at it again.
 pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
     let status = status(broker, run)?;
-    let nobodys = status.open.iter();
-    let nobodys = nobodys.filter(|open| !open.is_leased && !open.is_stopped);
+    let mut nobodys: Vec<&Open> = status.open.iter().collect();
+    let fallen = fallen_out(broker, run, &status)?;
+    nobodys.retain(|open| !open.is_leased || fallen.contains(&open.ticket.job));
+    nobodys.retain(|open| !open.is_stopped);
     let mut added = 0;
     for open in nobodys {
         broker.publish(&open.ticket)?;
@@ -50,6 +52,45 @@ pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
     }
     grant(broker, run)?;
     Ok(Some(added))
+}
+
+/// Opens a run again that was found to be over and is not any more, because the broker has lost
+/// outcomes since. Workers look at no run that is over. Returns whether it is open again.
+pub(crate) fn reopen(broker: &mut dyn Broker, run: &RunId) -> Result<bool> {
+    let over = Key::of_run(Kind::Over, run);
+    if broker.look_up(&over)?.is_none() {
+        return Ok(false);
+    }
+    let status = status(broker, run)?;
+    if status.is_over() || status.is_cancelled {
+        return Ok(false);
+    }
+    broker.note(&over, OPEN)?;
+    reseed(broker, run)?;
+    Ok(true)
+}
+
+/// Returns the jobs that a worker had and nobody has now: neither they nor those of which they are
+/// the rest are in the queue. Their worker has finished them, and the broker has lost the outcome,
+/// or it has lost them before the worker died.
+fn fallen_out(broker: &mut dyn Broker, run: &RunId, status: &Status) -> Result<BTreeSet<JobId>> {
+    let leased = status.open.iter().filter(|open| open.is_leased);
+    let mut fallen: BTreeSet<JobId> = leased.map(|open| open.ticket.job.clone()).collect();
+    if fallen.is_empty() {
+        return Ok(fallen);
+    }
+    let queued = broker.queued(run)?;
+    fallen.retain(|job| {
+        let mut next = Some(job.clone());
+        while let Some(job) = next {
+            if queued.contains(&job) {
+                return false;
+            }
+            next = status.tickets.get(&job).and_then(Ticket::creator);
+        }
+        true
+    });
+    Ok(fallen)
 }
 
 /// Returns the jobs whose results or states the broker does not list any more.

@@ -12,7 +12,7 @@ use crate::broker::{Broker, JobId, Key, Kind, RunId, fetch};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::outcome::unpack_results;
-use crate::reseed::explore_again;
+use crate::reseed::{explore_again, reopen};
 use crate::run::{Build, Submission, describe, expect_no_local_options, send};
 use crate::states::unpack_states;
 use crate::status::{Status, status};
@@ -115,12 +115,20 @@ pub fn results(
     if Hash::of(&manifest) != submitted.manifest {
         return Err(Error::ProgramChanged);
     }
-    let (mut gathered, lost) = gather(broker, &submitted.run)?;
-    if !lost.is_empty() && explore_again(broker, &submitted.run, &lost)? > 0 {
-        (gathered, _) = gather(broker, &submitted.run)?;
+    let is_open_again = reopen(broker, &submitted.run)?;
+    let (mut gathered, lost, damaged) = gather(broker, &submitted.run)?;
+    let jobs = lost.len() as u64 + damaged;
+    if is_open_again {
+        gathered.warnings.push(
+            "the broker has lost what was explored of a run that was over, so workers of the cluster explore it \
+             again: fetch the results later"
+                .to_owned(),
+        );
+    } else if jobs > 0 && explore_again(broker, &submitted.run, &lost)? > 0 {
+        (gathered, ..) = gather(broker, &submitted.run)?;
         gathered.warnings.push(format!(
             "the broker has lost what {} came to, so workers of the cluster explore it again: fetch the results later",
-            everett::counted(lost.len(), "job")
+            everett::counted(jobs, "job")
         ));
     }
     paths_of(&gathered.jobs)?;
@@ -129,8 +137,9 @@ pub fn results(
 }
 
 /// Fetches the results and the remaining states of a run. The weight of those that are missing or
-/// damaged is unknown: the others are still worth having. Returns their jobs, too.
-fn gather(broker: &mut dyn Broker, run: &RunId) -> Result<(Gathered, Vec<JobId>)> {
+/// damaged is unknown: the others are still worth having. Returns their jobs, too, and the number of
+/// jobs whose outcomes are damaged, which are open.
+fn gather(broker: &mut dyn Broker, run: &RunId) -> Result<(Gathered, Vec<JobId>, u64)> {
     let status = &status(broker, run)?;
     let mut jobs_lost = Vec::new();
     let mut gathered = Gathered {
@@ -171,7 +180,7 @@ fn gather(broker: &mut dyn Broker, run: &RunId) -> Result<(Gathered, Vec<JobId>)
             Err(error) => return Err(error),
         }
     }
-    Ok((gathered, jobs_lost))
+    Ok((gathered, jobs_lost, status.outcomes_damaged))
 }
 
 /// Returns the results in an object.

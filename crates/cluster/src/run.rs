@@ -63,21 +63,32 @@ pub struct RunKind {
     pub limits: Budget,
 }
 
+/// The fields of a manifest that have the same meaning in all protocols.
+#[derive(Deserialize)]
+struct Head {
+    protocol: u32,
+    build: Build,
+}
+
+impl Head {
+    fn read(bytes: &[u8]) -> Result<Head> {
+        serde_json::from_slice(bytes).map_err(Error::damaged)
+    }
+
+    fn refused(&self, ours: impl std::fmt::Display) -> Error {
+        Error::OtherBuild {
+            theirs: format!("{}, protocol {}", self.build, self.protocol),
+            ours: format!("{ours}, protocol {PROTOCOL}"),
+        }
+    }
+}
+
 impl Manifest {
     /// Reads a manifest from untrusted bytes. Fails for another build or protocol.
     pub(crate) fn read(bytes: &[u8], build: &Build) -> Result<Manifest> {
-        // All other fields may have another meaning in another protocol.
-        #[derive(Deserialize)]
-        struct Head {
-            protocol: u32,
-            build: Build,
-        }
-        let head: Head = serde_json::from_slice(bytes).map_err(Error::damaged)?;
+        let head = Head::read(bytes)?;
         if head.protocol != PROTOCOL || head.build != *build {
-            return Err(Error::OtherBuild {
-                theirs: format!("{}, protocol {}", head.build, head.protocol),
-                ours: format!("{build}, protocol {PROTOCOL}"),
-            });
+            return Err(head.refused(build));
         }
         serde_json::from_slice(bytes).map_err(Error::damaged)
     }
@@ -195,6 +206,11 @@ pub(crate) fn first_job(run: &RunId, kind: &RunKind) -> Result<(Ticket, Vec<u8>)
 pub(crate) fn kind_of(broker: &mut dyn Broker, run: &RunId) -> Result<RunKind> {
     let manifest = broker.look_up(&Key::of_run(Kind::Run, run))?;
     let manifest = manifest.ok_or_else(|| Error::NoRun(run.to_string()))?;
+    // The records of a run of another protocol have another meaning, too.
+    let head = Head::read(&manifest)?;
+    if head.protocol != PROTOCOL {
+        return Err(head.refused("a build of everett"));
+    }
     serde_json::from_slice(&manifest).map_err(Error::damaged)
 }
 

@@ -6,13 +6,14 @@
 //!
 //! With its reports, a worker merges its coverage into that of all workers.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::balance::{DELTA, pairs, spread};
 use crate::broker::{Broker, JobId, Key, Kind, RunId};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hash::Hash;
 
 /// Idle workers check whether to balance after this number of requests for a job without success.
@@ -110,6 +111,11 @@ pub enum Balancing {
     Balanced(Round),
 }
 
+/// Reads an advisory record. A damaged one counts as missing: nothing depends on it.
+fn advice<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    serde_json::from_slice(bytes).ok()
+}
+
 /// The state of a worker that other workers see.
 pub struct Station {
     name: String,
@@ -177,8 +183,7 @@ impl Station {
     /// Returns the current request to this worker, if it is new.
     fn hear(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Option<Request>> {
         let request = broker.look_up(&Key::of_job(Kind::Request, run, &self.id))?;
-        let request = request.as_deref().map(serde_json::from_slice::<Request>);
-        let request = request.transpose().map_err(Error::damaged)?;
+        let request: Option<Request> = request.as_deref().and_then(advice);
         let heard = &mut self.account(run).heard;
         let request = request.filter(|request| request.round != *heard);
         if let Some(request) = &request {
@@ -210,8 +215,7 @@ impl Station {
     pub fn balance(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Balancing> {
         let key = Key::of_run(Kind::Round, run);
         let last = broker.look_up(&key)?;
-        let last = last.as_deref().map(serde_json::from_slice::<Round>);
-        let last = last.transpose().map_err(Error::damaged)?;
+        let last: Option<Round> = last.as_deref().and_then(advice);
         let number = last.as_ref().map_or(0, |last| last.number);
         let seen = std::mem::replace(&mut self.account(run).seen, number);
         if seen != number {
@@ -246,12 +250,13 @@ impl Station {
     fn decide(&self, broker: &mut dyn Broker, run: &RunId, number: u64) -> Result<Round> {
         let mut asked = BTreeMap::new();
         for (id, request) in broker.list(Kind::Request, run)? {
-            let request: Request = serde_json::from_slice(&request).map_err(Error::damaged)?;
-            asked.insert(id, request.round);
+            asked.extend(advice::<Request>(&request).map(|request| (id, request.round)));
         }
         let mut workers = Vec::new();
         for (id, status) in broker.list(Kind::Worker, run)? {
-            let status: WorkerStatus = serde_json::from_slice(&status).map_err(Error::damaged)?;
+            let Some(status) = advice::<WorkerStatus>(&status) else {
+                continue;
+            };
             let has_heard = asked.get(&id).is_none_or(|round| *round == status.heard);
             if has_heard && !status.has_left {
                 workers.push((id, status));
@@ -419,6 +424,26 @@ mod tests {
         one.close(&mut broker, &run(), &last).unwrap();
         let answer = two.balance(&mut broker, &run()).unwrap();
         assert_eq!(answer, Balancing::Other(true));
+    }
+
+    /// Reports and requests are advice: damaged ones are as if they were not there.
+    #[test]
+    fn damaged_advice_is_ignored() {
+        let mut broker = SharedMemory::new(1000).connect();
+        let [mut one, mut idle] = ["one", "idle"].map(Station::new);
+        one.check_in(&mut broker, &run(), 10).unwrap();
+        for id in [&one.id, &JobId::parse("12").unwrap()] {
+            let key = Key::of_job(Kind::Request, &run(), id);
+            broker.note(&key, b"no request").unwrap();
+        }
+        let stranger = Key::of_job(Kind::Worker, &run(), &JobId::parse("34").unwrap());
+        broker.note(&stranger, b"no report").unwrap();
+        broker
+            .note(&Key::of_run(Kind::Round, &run()), b"no round")
+            .unwrap();
+        let round = balance(&mut idle, &mut broker).unwrap();
+        assert_eq!((round.number, round.transfers.len()), (1, 1));
+        assert_eq!(one.check_in(&mut broker, &run(), 10).unwrap(), 5);
     }
 
     #[test]

@@ -46,6 +46,8 @@ pub struct Status {
     pub redelivered: u64,
     /// Number of jobs that are explored again, because the broker has lost what they came to.
     pub jobs_again: u64,
+    /// Number of these jobs whose outcomes are damaged.
+    pub(crate) outcomes_damaged: u64,
     /// The limits of the run as a whole.
     pub limits: Budget,
     /// The part of the budget that no job with budget holds.
@@ -306,16 +308,15 @@ impl Status {
         fits
     }
 
-    /// Adds the advisory records of workers.
+    /// Adds the advisory records of workers. Those that are damaged are ignored: nothing depends on
+    /// them.
     fn add_advice(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<()> {
-        for (_, load) in broker.list(Kind::Worker, run)? {
-            let load = serde_json::from_slice(&load).map_err(Error::damaged)?;
-            self.loads.push(load);
-        }
+        let loads = broker.list(Kind::Worker, run)?.into_iter();
+        let loads = loads.filter_map(|(_, load)| serde_json::from_slice(&load).ok());
+        self.loads.extend(loads);
         self.loads.sort_by(|one, other| one.name.cmp(&other.name));
         let round = broker.look_up(&Key::of_run(Kind::Round, run))?;
-        let round = round.as_deref().map(serde_json::from_slice);
-        self.round = round.transpose().map_err(Error::damaged)?;
+        self.round = round.and_then(|round| serde_json::from_slice(&round).ok());
         let covered = broker.look_up(&Key::of_run(Kind::Coverage, run))?;
         let bits = covered.iter().flatten().map(|byte| byte.count_ones());
         self.covered = bits.map(u64::from).sum();
@@ -348,8 +349,8 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     let again: BTreeSet<JobId> = again.map(|(job, _)| job).collect();
     let leases: BTreeMap<JobId, Vec<u8>> = broker.list(Kind::Lease, run)?.into_iter().collect();
     let outcomes = broker.list(Kind::Outcome, run)?.into_iter();
-    let outcomes = outcomes.map(|(job, bytes)| Ok((job, Outcome::read(&bytes)?)));
-    let mut outcomes: BTreeMap<JobId, Outcome> = outcomes.collect::<Result<_>>()?;
+    let outcomes = outcomes.map(|(job, bytes)| (job, Outcome::read(&bytes).ok()));
+    let mut outcomes: BTreeMap<JobId, Option<Outcome>> = outcomes.collect();
     let mut status = Status {
         is_cancelled: cancelled.is_some(),
         redelivered: leases.values().map(|lease| deliveries(lease)).sum(),
@@ -372,7 +373,14 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
                 next.push(ticket.again());
                 true
             }
-            Some(outcome) => {
+            // Nothing can be recorded in the place of a damaged outcome.
+            Some(None) => {
+                status.jobs_again += 1;
+                status.outcomes_damaged += 1;
+                next.push(ticket.again());
+                true
+            }
+            Some(Some(outcome)) => {
                 if outcome.weight().as_ref() != Some(&ticket.weight) {
                     let what = format!("job {name} has not the weight of what it came to");
                     return Err(Error::Unbalanced(what));

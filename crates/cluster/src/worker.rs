@@ -84,6 +84,9 @@ pub enum WorkerStep {
     Explored(Box<Outcome>),
     /// The worker was idle, and balanced the load.
     Balanced(Round),
+    /// Records of a run at the broker are damaged, or belong to another version of Everett. The
+    /// worker goes on with other runs.
+    SetAside(RunId, String),
 }
 
 /// A worker of a cluster.
@@ -95,6 +98,8 @@ pub struct Worker<'s> {
     over: BTreeSet<RunId>,
     /// Runs that were not over when the worker first saw them.
     open: BTreeSet<RunId>,
+    /// Runs whose records cannot be read, with the reason, since the last step.
+    unreadable: Vec<(RunId, String)>,
     /// The time at which the worker last had a job.
     worked_at: Instant,
     station: Station,
@@ -133,6 +138,7 @@ impl<'s> Worker<'s> {
             runs: BTreeMap::new(),
             over: BTreeSet::new(),
             open: BTreeSet::new(),
+            unreadable: Vec::new(),
             worked_at: Instant::now(),
         }
     }
@@ -150,7 +156,11 @@ impl<'s> Worker<'s> {
         }
         let recorded = broker.look_up(&Key::of_job(Kind::Outcome, run, job))?;
         if let Some(recorded) = recorded {
-            settle_again(broker, &lease, &Outcome::read(&recorded)?)?;
+            match Outcome::read(&recorded) {
+                Ok(outcome) => settle_again(broker, &lease, &outcome)?,
+                // Another job replaces it. All workers would stumble over this one.
+                Err(_) => drop(broker.acknowledge(&lease)?),
+            }
             return Ok(Taken::Over);
         }
         // It has jobs again if it was over.
@@ -401,6 +411,12 @@ impl<'s> Worker<'s> {
             let finished = Worker::finish_lease(&mut **lock(broker), &lease, &explored);
             match finished {
                 Err(Error::Broker(_)) if may_retry(tries, &self.session.stop) => tries += 1,
+                // Its outcome is recorded, and damaged; or the accounts of the run are, which idle
+                // workers find out.
+                Err(error) if is_about_run(&error) => {
+                    lock(broker).acknowledge(&lease)?;
+                    return Ok(WorkerStep::Dropped);
+                }
                 finished => return Ok(WorkerStep::Explored(Box::new(finished?))),
             }
             sleep(RETRY_PAUSE);
@@ -412,23 +428,37 @@ impl<'s> Worker<'s> {
     pub fn balance(&mut self, broker: &mut dyn Broker, looks: bool) -> Result<Vec<Round>> {
         let mut rounds = Vec::new();
         for run in self.open_runs(broker)? {
-            match self.station.balance(broker, &run)? {
-                Balancing::Balanced(round) => {
-                    // Jobs that nobody seems to have are published again later: a worker may
-                    // just be loading the program of one.
-                    let is_over = looks && round.mean == 0.0 && status(broker, &run)?.is_over();
-                    if is_over && self.look(broker, &run)?.is_none() {
-                        self.station.close(broker, &run, &round)?;
-                    }
-                    rounds.push(round);
-                }
-                Balancing::Other(true) if is_marked_as_over(broker, &run)? => {
-                    self.close(broker, run)
-                }
-                Balancing::Other(_) => {}
+            match self.balance_run(broker, &run, looks) {
+                Ok(round) => rounds.extend(round),
+                Err(error) if is_about_run(&error) => self.set_aside(&run, &error),
+                Err(error) => return Err(error),
             }
         }
         Ok(rounds)
+    }
+
+    fn balance_run(
+        &mut self,
+        broker: &mut dyn Broker,
+        run: &RunId,
+        looks: bool,
+    ) -> Result<Option<Round>> {
+        match self.station.balance(broker, run)? {
+            Balancing::Balanced(round) => {
+                // Jobs that nobody seems to have are published again later: a worker may
+                // just be loading the program of one.
+                let is_over = looks && round.mean == 0.0 && status(broker, run)?.is_over();
+                if is_over && self.look(broker, run)?.is_none() {
+                    self.station.close(broker, run, &round)?;
+                }
+                return Ok(Some(round));
+            }
+            Balancing::Other(true) if is_marked_as_over(broker, run)? => {
+                self.close(broker, run.clone());
+            }
+            Balancing::Other(_) => {}
+        }
+        Ok(None)
     }
 
     /// Returns the runs that may have jobs. Looks only once at runs that are over, because a broker
@@ -464,6 +494,12 @@ impl<'s> Worker<'s> {
         self.over.insert(run);
     }
 
+    /// Stops looking at a run whose records cannot be read, so that it holds up no other.
+    fn set_aside(&mut self, run: &RunId, why: &Error) {
+        self.forget(run.clone());
+        self.unreadable.push((run.clone(), why.to_string()));
+    }
+
     /// Explores jobs until the stop flag is set or the worker has been idle long enough. Retries
     /// for a while if the broker cannot be reached.
     pub fn run(
@@ -497,6 +533,9 @@ impl<'s> Worker<'s> {
             };
             failures = 0;
             tell(&did);
+            for (run, why) in std::mem::take(&mut self.unreadable) {
+                tell(&WorkerStep::SetAside(run, why));
+            }
             if !matches!(did, WorkerStep::Nothing) {
                 (idle, waited) = (0, Duration::ZERO);
                 continue;
@@ -561,10 +600,22 @@ impl<'s> Worker<'s> {
                 self.forget(run.clone());
                 return Ok(None);
             }
+            Err(error) if is_about_run(&error) => {
+                self.set_aside(run, &error);
+                return Ok(None);
+            }
             _ => {}
         }
         added
     }
+}
+
+/// Returns whether an error says that the records of a run cannot be read. No other run is affected.
+fn is_about_run(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Damaged(_) | Error::Unbalanced(_) | Error::OtherBuild { .. }
+    )
 }
 
 /// Returns whether a run was cancelled, or whether a worker has seen that it is over.

@@ -2,6 +2,7 @@
 //! request after another, so a request waits for earlier ones.
 
 use everett_cluster::{Broker, Error, Hash, JobId, Key, Kind, Lease, MemoryBroker, RunId, Ticket};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -195,6 +196,10 @@ impl Broker for Timed {
     fn release(&mut self, lease: &Lease) -> Result<()> {
         self.traffic.get().write(0);
         self.broker.release(lease)
+    }
+    fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>> {
+        self.traffic.get().read(0);
+        self.broker.queued(run)
     }
     fn waiting(&mut self) -> Result<u64> {
         self.traffic.get().read(0);

@@ -170,6 +170,9 @@ impl WorkerArgs {
                     ));
                 }
             }
+            Some(WorkerStep::SetAside(run, why)) => notice(&format!(
+                "worker {name}: the records of run {run} cannot be read, so it goes on with others: {why}"
+            )),
             _ => {}
         }
     }

@@ -124,6 +124,9 @@ impl Broker for Between {
     fn release(&mut self, lease: &Lease) -> Result<(), Error> {
         self.op()?.release(lease)
     }
+    fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>, Error> {
+        self.op()?.queued(run)
+    }
     fn waiting(&mut self) -> Result<u64, Error> {
         self.op()?.waiting()
     }
@@ -162,7 +165,7 @@ fn work(worker: &mut Worker<'_>, broker: Box<dyn Broker>) -> Result<(u64, u64), 
         match worker.step(&broker, &mut |_| told += 1)? {
             WorkerStep::Nothing => return Ok((explored, told)),
             WorkerStep::Explored(_) => explored += 1,
-            WorkerStep::Dropped | WorkerStep::Balanced(_) => {}
+            WorkerStep::Dropped | WorkerStep::Balanced(_) | WorkerStep::SetAside(..) => {}
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Workers, brokers and machines come and go: a run that was begun on one machine continues on a
 //! cluster, and comes back; a hundred workers die; the broker restarts.
 
+use crate::cluster::mortal::Mortal;
 use crate::cluster::{
     CLEAN, FINDINGS, Numbers, Process, Slot, Trouble, Up, simulate, start_server, start_worker,
     status_of, test_build, wait_for,
@@ -8,7 +9,7 @@ use crate::cluster::{
 use crate::common::samples::FORKS;
 use crate::common::{build, check_weights, endings, everett, expect, folder, summary, text};
 use everett::{ResumeSpec, RunSpec, Session, Silent, explore, resume};
-use everett_cluster::{SharedMemory, Submission, Submitted, cancel, results, status};
+use everett_cluster::{Broker, SharedMemory, Submission, Submitted, cancel, results, status};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -164,6 +165,11 @@ fn a_run_that_was_handed_over_comes_back() {
     let mut broker = shared.connect();
     let submitted = Submitted::resume(&mut broker, &handed, test_build(), &session);
     let run = submitted.expect("it is handed over").run;
+    // Two runs of a cluster would have one folder.
+    let twice = Submitted::resume(&mut broker, &handed, test_build(), &session);
+    let error = twice.map(|_| ()).expect_err("it is going on").to_string();
+    let expected = format!("submitted already, as run {run}, which is going on");
+    assert!(error.contains(&expected), "{error}");
     let mut slot = Slot::new(&shared, &session, 0);
     for _ in 0..3 {
         slot.step(false).expect("it works");
@@ -176,6 +182,45 @@ fn a_run_that_was_handed_over_comes_back() {
     let again = Submitted::resume(&mut broker, &handed, test_build(), &session);
     let error = again.map(|_| ()).expect_err("nothing is left").to_string();
     assert!(error.contains("nothing to resume"), "{error}");
+}
+
+/// Wherever a handover is interrupted, the folder names the run of the cluster if there is one, and
+/// the run can be handed over again.
+#[test]
+fn a_handover_that_was_interrupted_can_be_found() {
+    let folder = folder("handover-interrupted");
+    build(&folder, "forks", FORKS, &[]);
+    let spec = RunSpec {
+        no_confirm: true,
+        out: Some(folder.join("out")),
+        ..RunSpec::new([folder.join("forks")])
+    };
+    stopped(&spec, 20);
+    let handed = ResumeSpec {
+        dir: folder.join("out"),
+        ..ResumeSpec::default()
+    };
+    let session = Session::new();
+    let (mut unknown, mut known) = (0, 0);
+    for breaths in 1.. {
+        let shared = SharedMemory::new(1000);
+        let mut broker = Mortal::new(&shared);
+        broker.breaths = breaths;
+        let submitted = Submitted::resume(&mut broker, &handed, test_build(), &session);
+        let runs = shared.connect().runs().expect("a list");
+        let named = Submitted::of(&handed.dir).map(|submitted| submitted.run);
+        match runs.first() {
+            Some(run) => {
+                assert_eq!(named.expect("the folder names the run"), *run);
+                known += 1;
+            }
+            None => unknown += 1,
+        }
+        if submitted.is_ok() {
+            break;
+        }
+    }
+    assert!(unknown > 1 && known > 1, "{unknown} and {known}");
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! A cluster whose broker loses objects, or does not answer for a while.
 
 use crate::cluster::{
-    CLEAN, Slot, Trouble, simulate, start_worker, status_of, submitted, wait_for,
+    CLEAN, Slot, Trouble, simulate, start_server, start_worker, status_of, submitted, test_build,
+    wait_for,
 };
 use crate::cluster_upkeep::{Database, spec};
 use crate::common::samples::{FORKS, FORKS_PATHS};
 use crate::common::{build, check_weights, everett, expect, folder, summary, text};
+use crate::postgres::postgres;
 use everett::{Session, Silent};
 use everett_cluster::{
-    Broker, Hash, Kind, MemoryBroker, RunId, SharedMemory, cancel, paths, results, status,
+    Broker, Hash, JobId, Key, Kind, MemoryBroker, RunId, SharedMemory, Worker, WorkerSpec,
+    WorkerStep, cancel, paths, results, status,
 };
 use serde_json::Value;
 use std::fs;
@@ -18,6 +21,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 const FAILED: i32 = 2;
 
@@ -155,6 +159,186 @@ fn lost_states_are_created_again() {
     assert_eq!(found.len() as u64, FORKS_PATHS);
     let result = results(&mut broker, &dir, &session, &mut Silent).expect("results");
     assert!(result.summary.complete);
+}
+
+/// A server that did not write everything to its disk before a loss of power has lost outcomes that it
+/// had acknowledged, or damaged them. Their jobs are in nobody's hands, and are explored again.
+#[test]
+fn lost_and_damaged_outcomes_are_explored_again() {
+    let folder = folder("gaps-outcomes");
+    build(&folder, "forks", FORKS, &[]);
+    for is_damaged in [false, true] {
+        let mut explored = Explored::new(&folder, &format!("by-{is_damaged}"));
+        let all = explored.broker.list(Kind::Outcome, &explored.run);
+        let all = all.expect("a list");
+        // A worker has noted that the run is over.
+        let noted = reseed(&mut explored.broker, &explored.run).expect("it looks");
+        assert_eq!(noted, None);
+        // Some in the middle, whose jobs have left others, and some at the end.
+        for (job, _) in [&all[1], &all[all.len() / 2], &all[all.len() - 1]] {
+            let key = Key::of_job(Kind::Outcome, &explored.run, job);
+            match is_damaged {
+                true => explored.broker.note(&key, b"damaged").expect("noted"),
+                false => explored.shared.lose_record(&key),
+            }
+        }
+        let before = status(&mut explored.broker, &explored.run).expect("accounts");
+        assert!(!before.is_over(), "{before}");
+        let (dir, session) = (explored.dir.clone(), Session::new());
+        let result = results(&mut explored.broker, &dir, &session, &mut Silent).expect("results");
+        assert!(!result.summary.complete && result.summary.weight.pending > 0.0);
+        check_weights(&summary(&dir));
+        let said = summary(&dir)["warnings"].to_string();
+        assert!(
+            said.contains("workers of the cluster explore it again"),
+            "{said}"
+        );
+        let (after, _) = simulate(&explored.shared, &explored.run, 2, 5, Trouble::default());
+        assert!(after.is_complete(), "{after}");
+        assert_eq!(after.jobs_again > 0, is_damaged, "{after}");
+        let found = paths(&mut explored.broker, &explored.run).expect("each path once");
+        assert_eq!(found.len() as u64, FORKS_PATHS);
+        let result = results(&mut explored.broker, &dir, &session, &mut Silent).expect("results");
+        assert!(result.summary.complete);
+    }
+}
+
+/// A run whose records cannot be read, because they are damaged or belong to another version, holds
+/// up no other run.
+#[test]
+fn a_run_that_cannot_be_read_is_set_aside() {
+    let folder = folder("gaps-aside");
+    build(&folder, "forks", FORKS, &[]);
+    let shared = SharedMemory::new(1000);
+    let mut broker = shared.connect();
+    let (run, _) = submitted(&mut broker, &spec(&folder, "forks", "by"));
+    let old = RunId::parse("00ab").expect("a name");
+    let manifest = br#"{"protocol": 1, "build": {"version": "0.1", "digest": "old"}, "other": 3}"#;
+    broker
+        .record(&Key::of_run(Kind::Run, &old), manifest)
+        .expect("recorded");
+    let junk = RunId::parse("00cd").expect("a name");
+    broker
+        .record(&Key::of_run(Kind::Run, &junk), b"junk")
+        .expect("recorded");
+    let told = status(&mut broker, &old).expect_err("another version");
+    assert!(
+        told.to_string().contains("everett 0.1 (old), protocol 1"),
+        "{told}"
+    );
+    let session = Session::new();
+    let spec = WorkerSpec {
+        name: "one".to_owned(),
+        build: test_build(),
+        max_memory: None,
+        scratch: None,
+        // Idle workers look for jobs that nobody has after five seconds.
+        idle: Some(Duration::from_secs(7)),
+    };
+    let connection: Mutex<Box<dyn Broker>> = Mutex::new(Box::new(shared.connect()));
+    let mut aside = Vec::new();
+    let worked = Worker::new(spec, &session).run(&connection, &mut |did| {
+        if let WorkerStep::SetAside(run, why) = did {
+            aside.push((run.clone(), why.clone()));
+        }
+    });
+    worked.expect("it goes on");
+    assert!(status(&mut broker, &run).expect("accounts").is_complete());
+    // It says so once.
+    let runs: Vec<&RunId> = aside.iter().map(|(run, _)| run).collect();
+    assert_eq!(runs, [&old, &junk], "{aside:?}");
+    assert!(aside[0].1.contains("protocol 1"), "{aside:?}");
+}
+
+/// Publishes bytes to a NATS server.
+fn publish_to_nats(url: &str, subject: &str, bytes: &str) {
+    let address = url.strip_prefix("nats://").expect("an address");
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let length = bytes.len();
+    let text =
+        format!("CONNECT {{\"verbose\":false}}\r\nPUB {subject} {length}\r\n{bytes}\r\nPING\r\n");
+    stream.write_all(text.as_bytes()).expect("it reads");
+    let mut told = String::new();
+    while !told.contains("PONG") {
+        let mut some = [0; 4096];
+        let count = stream.read(&mut some).expect("it answers");
+        assert!(count > 0, "{told}");
+        told += &String::from_utf8_lossy(&some[..count]);
+    }
+}
+
+/// Lets a worker explore a run while its queue has messages that are no jobs.
+fn explore_beside_junk(folder: &Path, url: &str) {
+    build(folder, "forks", FORKS, &[]);
+    let mut submit = everett(folder);
+    submit.args(["submit", "--broker", url, "--out", "by", "./forks"]);
+    expect(&mut submit, CLEAN);
+    let mut worker = everett(folder);
+    worker.args(["worker", "--join", url, "--workers", "1", "--lease", "1s"]);
+    // Each of the messages would be handed out again meanwhile.
+    let told = text(&expect(worker.args(["--quiet", "--idle", "3s"]), CLEAN));
+    assert_eq!(told, "");
+    assert_eq!(status_of(folder, url)["complete"], true);
+}
+
+#[test]
+fn what_is_no_job_in_the_queue_of_nats_is_dropped() {
+    let folder = folder("gaps-junk-nats");
+    let (_up, url) = start_server(&folder);
+    // This creates the queue.
+    expect(everett(&folder).args(["status", "--broker", &url]), CLEAN);
+    for number in 0..20 {
+        publish_to_nats(&url, &format!("everett.job.ab.{number}"), "junk");
+    }
+    explore_beside_junk(&folder, &url);
+}
+
+#[test]
+fn what_is_no_job_in_the_queue_of_postgresql_is_dropped() {
+    let folder = folder("gaps-junk-postgres");
+    let database = Database::new(&folder, "junk");
+    let (server, url) = (database.start(), database.url());
+    // This creates the tables.
+    expect(everett(&folder).args(["status", "--broker", &url]), CLEAN);
+    let query = |what: &str| {
+        let mut psql = postgres("psql");
+        psql.current_dir(&database.dir).arg("-h").arg(&database.dir);
+        psql.args(["-U", "everett", "-d", "postgres", "-tAc", what]);
+        text(&expect(&mut psql, CLEAN))
+    };
+    query(
+        "INSERT INTO everett_jobs (run, job, ticket) SELECT 'ab', n, 'junk' FROM generate_series(1, 20) n",
+    );
+    explore_beside_junk(&folder, &url);
+    assert_eq!(query("SELECT count(*) FROM everett_jobs").trim(), "0");
+    database.stop(server);
+    fs::remove_dir_all(&database.dir).expect("it can be removed");
+}
+
+/// What workers report to each other is advice: damaged, it keeps nobody from anything.
+#[test]
+fn damaged_advice_does_no_harm() {
+    let folder = folder("gaps-advice");
+    build(&folder, "forks", FORKS, &[]);
+    let mut explored = Explored::new(&folder, "by");
+    let stranger = JobId::parse("12").expect("a name");
+    for kind in [Kind::Worker, Kind::Request] {
+        let key = Key::of_job(kind, &explored.run, &stranger);
+        explored.broker.note(&key, b"junk").expect("noted");
+    }
+    for kind in [Kind::Round, Kind::Coverage] {
+        let key = Key::of_run(kind, &explored.run);
+        explored.broker.note(&key, b"junk").expect("noted");
+    }
+    let status = status(&mut explored.broker, &explored.run).expect("accounts");
+    assert!(status.is_complete());
+    let result = results(
+        &mut explored.broker,
+        &explored.dir,
+        &Session::new(),
+        &mut Silent,
+    );
+    assert!(result.expect("results").summary.complete);
 }
 
 /// Nobody explores anything of a cancelled run again: what was lost is unknown, and the rest counts.

@@ -80,6 +80,25 @@ fn a_user_of_nats_is_known_by_a_key() {
     assert!(told.to_lowercase().contains("authorization"), "{told}");
     let told = refused(&folder, &url, &[], &[]);
     assert!(told.to_lowercase().contains("authorization"), "{told}");
+    // What is no seed is said to be none, and is not shown.
+    let wrong = seed("wrong.nk", "hush");
+    let told = refused(&folder, &url, &[(nkey, &wrong)], &[]);
+    assert!(told.contains("the NKey for NATS cannot be used"), "{told}");
+    assert!(!told.contains("hush"), "{told}");
+    // Whoever names authorities wants encryption: a server without it is refused.
+    let authorities = "EVERETT_BROKER_CA";
+    let told = refused(&folder, &url, &[(nkey, &user), (authorities, &wrong)], &[]);
+    assert!(
+        told.contains("wrong.nk cannot be used: there is none"),
+        "{told}"
+    );
+    openssl(
+        &folder,
+        "req -newkey rsa:2048 -nodes -days 3650 -x509 -subj /CN=ca -keyout ca.key -out ca.pem",
+    );
+    let known = folder.join("ca.pem");
+    let told = refused(&folder, &url, &[(nkey, &user), (authorities, &known)], &[]);
+    assert!(told.contains("the broker: "), "{told}");
     // A key file is not a credentials file.
     let told = refused(&folder, &url, &[], &["--nats-creds", "user.nk"]);
     assert!(

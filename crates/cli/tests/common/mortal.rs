@@ -4,6 +4,7 @@ use everett_cluster::{
     Broker, Error, Hash, JobId, Key, Kind, Lease, MemoryBroker, Outcome, RunId, SharedMemory,
     Ticket,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A connection that breaks for good at some operation, before or after the operation has taken
@@ -96,6 +97,9 @@ impl Broker for Mortal {
     }
     fn release(&mut self, lease: &Lease) -> Result<(), Error> {
         self.op(|broker| broker.release(lease))
+    }
+    fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>, Error> {
+        self.op(|broker| broker.queued(run))
     }
     fn waiting(&mut self) -> Result<u64, Error> {
         self.op(Broker::waiting)
