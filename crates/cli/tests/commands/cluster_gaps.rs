@@ -11,7 +11,7 @@ use crate::postgres::postgres;
 use everett::{Session, Silent};
 use everett_cluster::{
     Broker, Hash, JobId, Key, Kind, MemoryBroker, RunId, SharedMemory, Worker, WorkerSpec,
-    WorkerStep, cancel, paths, results, status,
+    WorkerStep, cancel, paths, reseed, results, status,
 };
 use serde_json::Value;
 use std::fs;
