@@ -16,7 +16,7 @@ use std::future::Future;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-use crate::broker::{Broker, JobId, Key, Kind, Lease, RunId, Ticket};
+use crate::broker::{Broker, JobId, Key, Kind, Lease, RunId, Ticket, fetch};
 use crate::connect::{LEASE, Purpose, Secrets};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
@@ -38,6 +38,8 @@ const NO_ANSWER: Duration = Duration::from_secs(5);
 /// The first byte of an object in a single message, and of one in several messages.
 const WHOLE: u8 = 0;
 const PARTS: u8 = 1;
+/// The beginning of a record whose value is in an object.
+const REFERENCE: &str = "everett object ";
 /// Maximum number of messages of an object.
 const MOST_PARTS: u32 = 1 << 14;
 
@@ -241,6 +243,30 @@ impl NatsBroker {
         }
     }
 
+    /// Records a value that fits into a message.
+    fn record_message(&self, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
+        let subject = self.record_subject(key);
+        self.wait(async {
+            let message = PublishMessage::build().payload(value.to_vec().into());
+            let message = message.expected_last_subject_sequence(0);
+            match Self::store(&self.context, subject.clone(), message).await {
+                Ok(()) => return Ok(value.to_vec()),
+                Err(PublishErrorKind::WrongLastSequence) => {}
+                Err(kind) => return Err(failed(kind)),
+            }
+            let recorded = Self::last(&self.records, &subject).await?;
+            recorded.ok_or_else(|| Error::damaged(format!("the record {key} is gone")))
+        })
+    }
+
+    /// Returns the value of a record, which may be in an object.
+    fn resolved(&mut self, recorded: Vec<u8>) -> Result<Vec<u8>> {
+        match referenced(&recorded) {
+            Some(hash) => fetch(self, hash),
+            None => Ok(recorded),
+        }
+    }
+
     /// Sends the server a message about a lease, and waits until it is received.
     fn tell(&self, lease: &Lease, what: &'static str) -> Result<()> {
         self.wait(answered(async {
@@ -274,6 +300,18 @@ impl NatsBroker {
         }
         Ok(())
     }
+}
+
+/// Returns the message of a record whose value is in an object, because it is too large for one: the
+/// description of a run with many files.
+fn reference(hash: Hash) -> Vec<u8> {
+    format!("{REFERENCE}{hash}").into_bytes()
+}
+
+/// Returns the object that has the value of a record, unless its message has it.
+fn referenced(message: &[u8]) -> Option<Hash> {
+    let name = message.strip_prefix(REFERENCE.as_bytes())?;
+    Hash::parse(std::str::from_utf8(name).ok()?)
 }
 
 /// Returns whether a text has the form of the seed of a user's NKey: base 32 without padding.
@@ -347,18 +385,16 @@ impl Broker for NatsBroker {
     }
 
     fn record(&mut self, key: &Key, value: &[u8]) -> Result<Vec<u8>> {
-        let subject = self.record_subject(key);
-        self.wait(async {
-            let message = PublishMessage::build().payload(value.to_vec().into());
-            let message = message.expected_last_subject_sequence(0);
-            match Self::store(&self.context, subject.clone(), message).await {
-                Ok(()) => return Ok(value.to_vec()),
-                Err(PublishErrorKind::WrongLastSequence) => {}
-                Err(kind) => return Err(failed(kind)),
-            }
-            let recorded = Self::last(&self.records, &subject).await?;
-            recorded.ok_or_else(|| Error::damaged(format!("the record {key} is gone")))
-        })
+        if value.len() <= CHUNK {
+            let recorded = self.record_message(key, value)?;
+            return self.resolved(recorded);
+        }
+        let hash = Hash::of(value);
+        self.put(hash, value)?;
+        let recorded = self.record_message(key, &reference(hash))?;
+        // The removal of a run may have taken away the object before the record named it.
+        self.put(hash, value)?;
+        self.resolved(recorded)
     }
 
     fn note(&mut self, key: &Key, value: &[u8]) -> Result<()> {
@@ -372,7 +408,8 @@ impl Broker for NatsBroker {
     }
 
     fn look_up(&mut self, key: &Key) -> Result<Option<Vec<u8>>> {
-        self.wait(Self::last(&self.records, &self.record_subject(key)))
+        let recorded = self.wait(Self::last(&self.records, &self.record_subject(key)))?;
+        recorded.map(|recorded| self.resolved(recorded)).transpose()
     }
 
     fn list(&mut self, kind: Kind, run: &RunId) -> Result<Vec<(JobId, Vec<u8>)>> {
@@ -380,9 +417,10 @@ impl Broker for NatsBroker {
         let found = self.wait(Self::matching(&self.records, filter))?;
         let name = |subject: &str| JobId::parse(subject.rsplit('.').next()?);
         let found = found.into_iter();
-        Ok(found
-            .filter_map(|(subject, value)| Some((name(&subject)?, value)))
-            .collect())
+        let found = found.filter_map(|(subject, value)| Some((name(&subject)?, value)));
+        found
+            .map(|(job, value)| Ok((job, self.resolved(value)?)))
+            .collect()
     }
 
     fn runs(&mut self) -> Result<Vec<RunId>> {

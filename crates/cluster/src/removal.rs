@@ -50,6 +50,8 @@ pub fn remove(broker: &mut dyn Broker, run: &RunId) -> Result<Removed> {
             .into_iter()
             .chain(outcomes.map(|(_, outcome)| outcome))
         {
+            // A broker may have a large record as an object.
+            named.insert(Hash::of(&record));
             add_hashes(
                 &serde_json::from_slice(&record).map_err(Error::damaged)?,
                 &mut named,

@@ -10,8 +10,8 @@ use crate::common::{build, check_weights, everett, expect, folder, summary, text
 use crate::postgres::postgres;
 use everett::{Session, Silent};
 use everett_cluster::{
-    Broker, Hash, JobId, Key, Kind, MemoryBroker, RunId, SharedMemory, Worker, WorkerSpec,
-    WorkerStep, cancel, paths, reseed, results, status,
+    Broker, Hash, JobId, Key, Kind, MemoryBroker, Removed, RunId, Secrets, SharedMemory, Worker,
+    WorkerSpec, WorkerStep, cancel, connect, paths, remove, reseed, results, status,
 };
 use serde_json::Value;
 use std::fs;
@@ -313,6 +313,33 @@ fn what_is_no_job_in_the_queue_of_postgresql_is_dropped() {
     assert_eq!(query("SELECT count(*) FROM everett_jobs").trim(), "0");
     database.stop(server);
     fs::remove_dir_all(&database.dir).expect("it can be removed");
+}
+
+/// The description of a run with very many files is larger than a message of NATS may be.
+#[test]
+fn a_record_may_be_larger_than_a_message() {
+    let folder = folder("gaps-large");
+    build(&folder, "forks", FORKS, &[]);
+    let (_up, url) = start_server(&folder);
+    let secrets = Secrets::from_environment(None).expect("no secrets");
+    let mut broker = connect(&url, &secrets, None).expect("it answers");
+    let broker = &mut *broker;
+    let (run, _) = submitted(broker, &spec(&folder, "forks", "by"));
+    let manifest = broker.look_up(&Key::of_run(Kind::Run, &run));
+    let mut large = manifest.expect("a record").expect("a manifest");
+    large.resize(3 << 20, b' ');
+    let other = RunId::parse("ab12").expect("a name");
+    let key = Key::of_run(Kind::Run, &other);
+    assert!(broker.record(&key, &large).expect("recorded") == large);
+    // The first value counts.
+    assert!(broker.record(&key, b"another").expect("recorded") == large);
+    assert!(broker.look_up(&key).expect("a record") == Some(large.clone()));
+    assert!(!status(broker, &other).expect("accounts").is_over());
+    // The removal of another run takes nothing of it.
+    cancel(broker, &other).expect("cancelled");
+    let removed = remove(broker, &run).expect("removed");
+    assert!(matches!(removed, Removed::Objects(_)), "{removed:?}");
+    assert!(broker.look_up(&key).expect("a record") == Some(large));
 }
 
 /// What workers report to each other is advice: damaged, it keeps nobody from anything.
