@@ -58,7 +58,7 @@ impl Metrics {
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         match did {
             WorkerStep::Nothing => sums.idle += 1,
-            WorkerStep::Dropped => sums.dropped += 1,
+            WorkerStep::Dropped | WorkerStep::NoMemory(_) => sums.dropped += 1,
             WorkerStep::SetAside(..) => {}
             WorkerStep::Balanced(round) => {
                 sums.rounds += 1;
@@ -83,7 +83,7 @@ impl Metrics {
             ("jobs_explored", "Jobs that were explored", sums.explored),
             (
                 "jobs_dropped",
-                "Jobs that had their outcome already, or whose run was cancelled",
+                "Jobs that had their outcome already, whose run was cancelled, or for which there was no memory",
                 sums.dropped,
             ),
             (

@@ -1,7 +1,9 @@
 //! A worker: takes a job, explores it for a while, and returns its outcome and the remaining
 //! states.
 
-use everett::{Job, JobDecision, JobProgress, JobResult, Prepared, Session, States, Supervisor};
+use everett::{
+    Job, JobDecision, JobProgress, JobResult, Prepared, Session, States, Supervisor, Work,
+};
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -84,6 +86,9 @@ pub enum WorkerStep {
     Explored(Box<Outcome>),
     /// The worker was idle, and balanced the load.
     Balanced(Round),
+    /// The worker has too little memory for any part of a job. The job is handed out again when its
+    /// lease ends.
+    NoMemory(RunId),
     /// Records of a run at the broker are damaged, or belong to another version of Everett. The
     /// worker goes on with other runs.
     SetAside(RunId, String),
@@ -406,6 +411,10 @@ impl<'s> Worker<'s> {
         let Some((lease, explored)) = shared else {
             return Ok(WorkerStep::Dropped);
         };
+        // If that were recorded, the same job would be handed out at once, again and again.
+        if has_done_nothing(&explored.outcome) && !self.session.stop.load(Ordering::Relaxed) {
+            return Ok(WorkerStep::NoMemory(lease.ticket.run));
+        }
         let mut tries = 0;
         loop {
             let finished = Worker::finish_lease(&mut **lock(broker), &lease, &explored);
@@ -536,7 +545,7 @@ impl<'s> Worker<'s> {
             for (run, why) in std::mem::take(&mut self.unreadable) {
                 tell(&WorkerStep::SetAside(run, why));
             }
-            if !matches!(did, WorkerStep::Nothing) {
+            if !matches!(did, WorkerStep::Nothing | WorkerStep::NoMemory(_)) {
                 (idle, waited) = (0, Duration::ZERO);
                 continue;
             }
@@ -608,6 +617,12 @@ impl<'s> Worker<'s> {
         }
         added
     }
+}
+
+/// Returns whether nothing of a job was explored, and nothing is known about why. Only the memory
+/// limit ends a job before any work is done.
+fn has_done_nothing(outcome: &Outcome) -> bool {
+    outcome.failure.is_none() && outcome.work == Work::default() && !outcome.children.is_empty()
 }
 
 /// Returns whether an error says that the records of a run cannot be read. No other run is affected.

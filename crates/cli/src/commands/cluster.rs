@@ -170,6 +170,9 @@ impl WorkerArgs {
                     ));
                 }
             }
+            Some(WorkerStep::NoMemory(run)) => notice(&format!(
+                "worker {name}: too little memory for a job of run {run} (see --max-memory): it is left to other workers"
+            )),
             Some(WorkerStep::SetAside(run, why)) => notice(&format!(
                 "worker {name}: the records of run {run} cannot be read, so it goes on with others: {why}"
             )),

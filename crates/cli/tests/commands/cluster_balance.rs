@@ -165,7 +165,10 @@ fn work(worker: &mut Worker<'_>, broker: Box<dyn Broker>) -> Result<(u64, u64), 
         match worker.step(&broker, &mut |_| told += 1)? {
             WorkerStep::Nothing => return Ok((explored, told)),
             WorkerStep::Explored(_) => explored += 1,
-            WorkerStep::Dropped | WorkerStep::Balanced(_) | WorkerStep::SetAside(..) => {}
+            WorkerStep::Dropped
+            | WorkerStep::Balanced(_)
+            | WorkerStep::SetAside(..)
+            | WorkerStep::NoMemory(_) => {}
         }
     }
 }

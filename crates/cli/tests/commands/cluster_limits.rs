@@ -5,8 +5,13 @@ use crate::cluster::{FINDINGS, Trouble, simulate, submitted, test_build};
 use crate::common::samples::{FORKS, FORKS_PATHS};
 use crate::common::{build, check_weights, endings, everett, expect, folder, summary};
 use everett::{RunSpec, Session, Silent};
-use everett_cluster::{SharedMemory, Submission, Submitted, results, status};
+use everett_cluster::{
+    Broker, SharedMemory, Submission, Submitted, Worker, WorkerSpec, WorkerStep, results, status,
+};
+use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
 
 fn spec(folder: &Path, name: &str) -> RunSpec {
     RunSpec {
@@ -149,4 +154,47 @@ fn the_first_of_two_limits_counts() {
         };
         assert!(reached, "{:?} {:?}", status.limit(), status.work);
     }
+}
+
+/// A worker with too little memory for a job leaves it to others. It does not hand out the same job
+/// again and again.
+#[test]
+fn a_worker_without_memory_leaves_a_job_to_others() {
+    let folder = folder("cluster-no-memory");
+    build(&folder, "forks", FORKS, &[]);
+    fs::write(
+        folder.join("world.toml"),
+        "[host.one]\nprogram = \"./forks\"\n[host.two]\nprogram = \"./forks\"\n",
+    )
+    .expect("written");
+    let spec = RunSpec {
+        out: Some(folder.join("by")),
+        no_confirm: true,
+        ..RunSpec::new([folder.join("world.toml")])
+    };
+    let shared = SharedMemory::new(100);
+    let (run, _) = submitted(&mut shared.connect(), &spec);
+    let session = Session::new();
+    let explore = |name: &str, max_memory| {
+        let spec = WorkerSpec {
+            name: name.to_owned(),
+            build: test_build(),
+            max_memory,
+            scratch: None,
+            idle: Some(Duration::from_secs(1)),
+        };
+        let connection: Mutex<Box<dyn Broker>> = Mutex::new(Box::new(shared.connect()));
+        let mut left = 0;
+        let worked = Worker::new(spec, &session).run(&connection, &mut |did| {
+            left += u32::from(matches!(did, WorkerStep::NoMemory(of) if *of == run));
+        });
+        worked.expect("it works");
+        let status = status(&mut shared.connect(), &run).expect("accounts");
+        (status, left)
+    };
+    let (small, left) = explore("small", Some(1));
+    assert!(left > 0 && small.jobs == 0 && !small.is_over(), "{small}");
+    shared.expire_leases();
+    let (large, left) = explore("large", None);
+    assert!(left == 0 && large.is_complete(), "{large}");
 }
