@@ -229,7 +229,7 @@ fn resume_submits_a_run_to_a_broker() {
     build(&folder, "forks", FORKS, &[]);
     let run = ["run", "--no-confirm", "--max-paths", "9", "--out", "out"];
     // Options of the first machine are no obstacle.
-    let local = ["--workers", "2", "--checkpoint", "1m", "--max-time", "1h"];
+    let local = ["--workers", "1", "--checkpoint", "1m", "--max-time", "1h"];
     expect(
         everett(&folder).args(run).args(local).arg("./forks"),
         FINDINGS,
