@@ -34,7 +34,7 @@ pub struct SubmitArgs {
 struct SizeArgs {
     /// Instructions that a job executes before it is divided, if a
     /// worker is idle; default: 20000000.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     job_work: Option<u64>,
     /// Total instruction limit of all workers, not counting rematerialisation of states.
     #[arg(long, value_name = "N")]
@@ -230,6 +230,15 @@ impl Subcommand for ResultsArgs {
         let dir: &Path = &self.dir;
         let result = results(&mut *broker, dir, &session, &mut Display::new(mode));
         let result = result.with_context(|| format!("no results for {}", dir.display()))?;
+        if !result.summary.complete && !self.quiet {
+            let run = id_of(dir)?;
+            let status = status(&mut *broker, &run)?;
+            if !status.is_over() && !status.is_cancelled {
+                notice(
+                    "note: workers of the cluster go on with the run; `everett cancel` it before you resume it here",
+                );
+            }
+        }
         Ok(code_of(result.summary.conclusion()))
     }
 }

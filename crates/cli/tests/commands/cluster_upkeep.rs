@@ -22,6 +22,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 const FAILED: i32 = 2;
+const INTERRUPTED: i32 = 3;
 
 /// A program with so many paths that its exploration never ends.
 const ENDLESS: &str = r#"
@@ -309,6 +310,8 @@ fn runs_are_listed_and_removed_and_not_overwritten() {
     );
     let told = submit("other", &["--checkpoint", "1m"], FAILED);
     assert!(told.contains("--checkpoint has no meaning"), "{told}");
+    let told = submit("other", &["--job-work", "0"], FAILED);
+    assert!(told.contains("'0' for '--job-work"), "{told}");
     assert!(!folder.join("other").exists());
     submit("other", &[], CLEAN);
     assert_eq!(list(&folder, &url).lines().count(), 2);
@@ -322,6 +325,14 @@ fn runs_are_listed_and_removed_and_not_overwritten() {
     // The other run goes on and has the same program.
     let told = cancel("other");
     assert!(told.contains("the next removal"), "{told}");
+    // Whoever takes home what is left so far is told that the cluster goes on with it.
+    let mut early = everett(&folder);
+    let early = early.args(["results", "by", "--broker", &url]);
+    let told = text(&expect(early, INTERRUPTED));
+    assert!(
+        told.contains("workers of the cluster go on with the run"),
+        "{told}"
+    );
     let worker = [
         "worker",
         "--join",
@@ -344,6 +355,7 @@ fn runs_are_listed_and_removed_and_not_overwritten() {
         told.contains(" of workers, gathered in ") && !told.contains("/s)"),
         "{told}"
     );
+    assert!(!told.contains("go on with"), "{told}");
     assert_eq!(summary(&folder.join("by"))["complete"], true);
     assert_eq!(cancel("by"), "");
     assert_eq!(list(&folder, &url), "");
