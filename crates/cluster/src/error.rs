@@ -51,11 +51,28 @@ pub enum Error {
 impl Error {
     /// Creates an error of a broker.
     pub(crate) fn broker(error: impl std::fmt::Display) -> Error {
-        Error::Broker(error.to_string())
+        let mut text = error.to_string();
+        // A NATS server stops answering such requests when its disk is full.
+        if text.contains("jetstream request timed out") {
+            text += ": has the server JetStream, and is there room on its disk? It may have to be restarted then";
+        }
+        Error::Broker(text)
     }
 
     /// Creates an error about damaged data.
     pub(crate) fn damaged(what: impl std::fmt::Display) -> Error {
         Error::Damaged(what.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_streams_is_named_as_the_reason() {
+        let told = Error::broker("jetstream request timed out").to_string();
+        assert!(told.contains("room on its disk"), "{told}");
+        assert_eq!(Error::broker("refused").to_string(), "the broker: refused");
     }
 }
