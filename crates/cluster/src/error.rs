@@ -56,6 +56,9 @@ impl Error {
         if text.contains("jetstream request timed out") {
             text += ": has the server JetStream, and is there room on its disk? It may have to be restarted then";
         }
+        if text.contains("password missing") {
+            text += ": EVERETT_BROKER_TOKEN or EVERETT_BROKER_TOKEN_FILE gives it";
+        }
         Error::Broker(text)
     }
 
@@ -70,9 +73,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_without_streams_is_named_as_the_reason() {
+    fn errors_say_what_may_be_wrong() {
         let told = Error::broker("jetstream request timed out").to_string();
         assert!(told.contains("room on its disk"), "{told}");
+        let told = Error::broker("invalid configuration: password missing").to_string();
+        assert!(told.contains("EVERETT_BROKER_TOKEN"), "{told}");
         assert_eq!(Error::broker("refused").to_string(), "the broker: refused");
     }
 }

@@ -249,7 +249,7 @@ where
 pub(crate) fn broken(error: tokio_postgres::Error) -> Error {
     let reason = std::error::Error::source(&error).map(ToString::to_string);
     match reason {
-        Some(reason) => Error::Broker(format!("{error}: {reason}")),
+        Some(reason) => Error::broker(format!("{error}: {reason}")),
         None => Error::broker(error),
     }
 }
