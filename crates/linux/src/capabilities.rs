@@ -47,6 +47,20 @@ pub const SYSLOG: u32 = 34;
 pub const WAKE_ALARM: u32 = 35;
 pub const BPF: u32 = 39;
 
+/// Bits of `PR_SET_SECUREBITS`. The next higher bit of each is its lock.
+pub mod secure {
+    /// Programs that root executes get no capabilities.
+    pub const NO_ROOT: u32 = 1;
+    /// Changes of the user do not change the capabilities.
+    pub const NO_FIXUP: u32 = 4;
+    /// Permitted capabilities stay when the last user id of root goes.
+    pub const KEEP_CAPABILITIES: u32 = 0x10;
+    /// No capability can become ambient.
+    pub const NO_AMBIENT: u32 = 0x40;
+    /// All locks.
+    pub const LOCKS: u64 = 0xaa;
+}
+
 /// Capabilities about files, which follow the user id that file permission checks use: the five
 /// above, `CAP_LINUX_IMMUTABLE`, `CAP_MKNOD` and `CAP_MAC_OVERRIDE`.
 const OF_FILES: u64 = 0x1f | 1 << 9 | 1 << MKNOD | 1 << 32;
@@ -94,8 +108,9 @@ impl Capabilities {
     }
 
     /// Updates the sets after `execve` of a program that has no file capabilities.
-    pub fn follow_exec(&mut self, uid: [u32; 3]) {
-        let is_root = uid[0] == 0 || uid[1] == 0;
+    pub fn follow_exec(&mut self, uid: [u32; 3], secure_bits: u32) {
+        let trusts_root = secure_bits & secure::NO_ROOT == 0;
+        let is_root = trusts_root && (uid[0] == 0 || uid[1] == 0);
         self.permitted = match is_root {
             true => self.inheritable | self.bounding,
             false => self.ambient,
@@ -127,7 +142,7 @@ mod tests {
         assert_eq!((for_now.effective, for_now.permitted), (0, ALL));
         for_now.follow_users([0, 5, 0], [0; 3], false);
         assert!(for_now.has(KILL) && for_now.has(DAC_OVERRIDE));
-        kept.follow_exec([5; 3]);
+        kept.follow_exec([5; 3], 0);
         assert_eq!((kept.effective, kept.permitted), (0, 0));
     }
 }

@@ -228,6 +228,10 @@ impl Kernel<'_, '_> {
             is_subreaper: false,
             cpu_ns: 0,
             children_cpu_ns: 0,
+            most_memory: 0,
+            children_most_memory: 0,
+            waits: 0,
+            children_waits: 0,
             locked_memory: Default::default(),
             alarms: [None; 3],
             timers: Default::default(),
@@ -247,6 +251,7 @@ impl Kernel<'_, '_> {
         }
         let mut memory = self.vm.memory.clone();
         memory.apply_fork_advice();
+        memory.reset_peak();
         self.host.inherit_views(&mut memory);
         if memory.has_views() || self.guest.is_some() {
             let own = self.process().pid;

@@ -234,7 +234,10 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
             let task = kernel.task_mut();
             task.cpu_ns += took_ns;
             task.calls += 1;
-            kernel.process_mut().cpu_ns += took_ns;
+            let peak = kernel.vm.memory.peak_bytes();
+            let process = kernel.process_mut();
+            process.cpu_ns += took_ns;
+            process.most_memory = process.most_memory.max(peak);
         }
         if let Some((name, arguments)) = self.described.take() {
             kernel.log_call(name, &arguments, result);
@@ -329,6 +332,8 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
         task.passed_preemption_point = true;
         task.fault_asked = true;
         task.run_state = RunState::Waiting(wait);
+        task.waits += 1;
+        kernel.process_mut().waits += 1;
     }
 
     /// Handles a bug: it ends the host, or only the process if the host continues without it.
@@ -391,6 +396,7 @@ impl Host {
         vm.max_heap = most.min(self.state.processes[process].max_heap);
         vm.max_address_space = self.state.processes[process].limits.address_space();
         vm.max_data = self.state.processes[process].limits.data();
+        vm.max_stack = self.state.processes[process].limits.stack();
         vm.clock_ns = self.state.clock_ns;
         let pid = self.state.processes[process].pid;
         // A thread that waits for its `vfork` child does not run meanwhile.

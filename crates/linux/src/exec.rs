@@ -4,6 +4,7 @@ use everett_vm::ExecContext;
 use triomphe::Arc;
 
 use crate::boot;
+use crate::capabilities::secure;
 use crate::host::{Host, HostState};
 use crate::kernel::reborrow;
 use crate::outcome::{Ending, HostExit};
@@ -28,7 +29,7 @@ impl HostState {
         }
         let (uid, gid) = (process.uid[0], process.gid[0]);
         let mut capabilities = process.capabilities;
-        capabilities.follow_exec([uid, user, user]);
+        capabilities.follow_exec([uid, user, user], process.secure_bits);
         let grew = capabilities.permitted & !capabilities.ambient != 0;
         NewIds {
             uid: [uid, user, user],
@@ -112,9 +113,11 @@ impl HostState {
         process.image = execution.image;
         process.execution = Arc::new(execution.clone());
         process.has_executed = true;
-        process.keeps_capabilities = false;
+        process.secure_bits &= !secure::KEEP_CAPABILITIES;
+        process.most_memory = 0;
         process.locked_memory = Default::default();
-        process.capabilities.follow_exec(process.uid);
+        let secure_bits = process.secure_bits;
+        process.capabilities.follow_exec(process.uid, secure_bits);
         process.timers = Default::default();
         process.borrows_memory = false;
         let memory = (process.lender.take(), process.program_break.take());

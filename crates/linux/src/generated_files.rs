@@ -16,6 +16,8 @@ impl HostState {
     pub fn generate(&self, what: Generated, memory: (u32, &Memory)) -> Bytes {
         let text = match what {
             Generated::Text(text) | Generated::System(text) => text.to_owned(),
+            // The kernel draws it where random bytes are at hand.
+            Generated::Uuid => String::new(),
             Generated::Load => {
                 let running = self
                     .tasks
@@ -51,6 +53,19 @@ impl HostState {
             }
         };
         Bytes::from_concrete(text.as_bytes())
+    }
+
+    /// A random UUID and a newline.
+    pub(crate) fn random_uuid(&mut self) -> Bytes {
+        let mut bytes = self.random_bytes(16);
+        bytes[6] = bytes[6] & 0xf | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let mut text = String::new();
+        for (at, byte) in bytes.iter().enumerate() {
+            text += if [4, 6, 8, 10].contains(&at) { "-" } else { "" };
+            let _ = write!(text, "{byte:02x}");
+        }
+        Bytes::from_concrete(format!("{text}\n").as_bytes())
     }
 
     fn about_process(&self, process: &ProcessState, about: About, memory: (u32, &Memory)) -> Bytes {

@@ -9,7 +9,8 @@ pub const FILE_SIZE: usize = 1;
 pub const PROCESSOR_TIME: usize = 0;
 /// `RLIMIT_DATA`: bytes of private writable memory.
 pub const DATA: usize = 2;
-const STACK: usize = 3;
+/// `RLIMIT_STACK`: bytes of the stack of the first thread.
+pub const STACK: usize = 3;
 const CORE: usize = 4;
 /// `RLIMIT_NPROC`: processes and threads of the user.
 pub const PROCESSES: usize = 6;
@@ -23,6 +24,8 @@ pub const ADDRESS_SPACE: usize = 9;
 pub const PENDING_SIGNALS: usize = 11;
 /// `RLIMIT_MSGQUEUE`: bytes of the POSIX message queues of the user.
 pub const QUEUE_BYTES: usize = 12;
+/// The largest stack of a program, whatever its limit.
+const MOST_STACK: u64 = 256 << 20;
 const MOST_QUEUE_BYTES: u64 = 819_200;
 /// `RLIMIT_NICE`: 20 less the lowest nice value.
 pub const NICE: usize = 13;
@@ -101,6 +104,11 @@ impl Limits {
             UNLIMITED => UNLIMITED,
             limit => limit.saturating_sub(OWN_DATA),
         }
+    }
+
+    /// Maximum bytes of the stack of the first thread.
+    pub fn stack(&self) -> u64 {
+        self.soft(STACK).min(MOST_STACK)
     }
 
     /// Whether the heap that ends at the program break may not grow at all.

@@ -364,6 +364,12 @@ impl Host {
         process.map_or(u64::MAX, |process| process.max_heap)
     }
 
+    /// Maximum bytes of the stack of the first thread of a process.
+    pub fn stack_limit(&self, pid: u32) -> u64 {
+        let process = self.state.process_by_pid(pid);
+        process.map_or(u64::MAX, |process| process.limits.stack())
+    }
+
     /// The error if the limits of a process refuse it more memory.
     pub fn refuses_memory(&self, pid: u32, request: &MemoryRequest) -> Option<Errno> {
         let MemoryRequest {

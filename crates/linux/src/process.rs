@@ -141,6 +141,8 @@ pub struct TaskState {
     pub name: [u8; 16],
     /// CPU time used.
     pub cpu_ns: u64,
+    /// Number of times that it has waited.
+    pub waits: u64,
     /// Nice value (`setpriority`).
     pub nice: i32,
     /// `sched_setscheduler`: policy and priority.
@@ -220,6 +222,7 @@ impl TaskState {
             handlers: Vec::new(),
             name: *b"program\0\0\0\0\0\0\0\0\0",
             cpu_ns: 0,
+            waits: 0,
             nice: 0,
             policy: (0, 0),
             pinned: false,
@@ -379,8 +382,8 @@ pub struct ProcessState {
     pub started_as: NewIds,
     /// `PR_SET_DUMPABLE`.
     pub dumpable: u32,
-    /// `PR_SET_KEEPCAPS`.
-    pub keeps_capabilities: bool,
+    /// `PR_SET_SECUREBITS`.
+    pub secure_bits: u32,
     /// Memory that it has locked.
     pub locked_memory: LockedMemory,
     /// Its capabilities.
@@ -393,6 +396,14 @@ pub struct ProcessState {
     pub cpu_ns: u64,
     /// CPU time used by its reaped children.
     pub children_cpu_ns: u64,
+    /// Maximum bytes of blocks and mappings that it had when it made a system call.
+    pub most_memory: u64,
+    /// The same of the child that had most.
+    pub children_most_memory: u64,
+    /// Number of times that its threads have waited.
+    pub waits: u64,
+    /// The same of its reaped children.
+    pub children_waits: u64,
     /// Armed timers of `setitimer`: real, virtual, profiling.
     pub alarms: [Option<u32>; 3],
     /// Timers made by `timer_create`.
@@ -400,6 +411,11 @@ pub struct ProcessState {
 }
 
 impl ProcessState {
+    /// Whether a bit of `PR_SET_SECUREBITS` is set.
+    pub fn has_secure_bit(&self, bit: u32) -> bool {
+        self.secure_bits & bit != 0
+    }
+
     /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn everett_expr::VisitTerms) {
         if let ExitState::Zombie(ExitStatus::Exit(status)) = self.exit_state {

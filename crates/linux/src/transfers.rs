@@ -4,6 +4,7 @@ use everett_vm::Buffer;
 
 use crate::errno::Errno;
 use crate::kernel::{Kernel, Stop};
+use crate::queue::slice;
 
 /// Maximum number of bytes of one call.
 pub const MAX_TRANSFER: u64 = 0x7fff_f000;
@@ -84,6 +85,21 @@ impl Kernel<'_, '_> {
                     self.write_buffer(range.address, &part)?;
                 }
                 done += len;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes bytes up to the first one whose place the kernel cannot access.
+    pub fn scatter_accessible(&mut self, ranges: &[IoRange], bytes: &Buffer) -> Result<(), Stop> {
+        let mut done = 0;
+        for range in ranges {
+            let len = (range.len as usize).min(bytes.len() - done);
+            let there = self.accessible_from(range.address, len as u64, true)? as usize;
+            self.write_buffer(range.address, &slice(bytes, done, there))?;
+            done += there;
+            if there < len {
+                break;
             }
         }
         Ok(())

@@ -701,6 +701,11 @@ impl<'c> NativeMachine<'c> {
             }
             native.tracee.inject_call_preserving(call.number, args)?;
         }
+        let sets_limits = [call_numbers::SETRLIMIT, call_numbers::PRLIMIT64].contains(&call.number);
+        if sets_limits && matches!(served, CallOutcome::Done(0, _)) {
+            let limit = self.host.stack_limit(name.pid);
+            crate::sandbox::limit_stack_of(native.tracee.process, limit)?;
+        }
         self.apply_outcome(name, served)
     }
 

@@ -5,7 +5,7 @@
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
 
 use crate::{gate, looks};
@@ -19,6 +19,8 @@ pub const MAX_RESERVED: u64 = 1 << 40;
 /// blocks that are larger than their memory.
 pub const MAX_PROMISED: u64 = 16 << 30;
 const STACK: u64 = 8 << 20;
+/// The most that a program may raise it to.
+const MAX_STACK: u64 = 256 << 20;
 
 /// System calls that are carried out on real processes with any arguments; see `call_numbers`. With
 /// `recvmsg`, processes receive files that represent those of the model, over the only socket that
@@ -134,7 +136,7 @@ pub fn confine(kind: SandboxKind, filter: &[libc::sock_filter]) -> io::Result<()
     if kind == SandboxKind::LimitedMemory {
         limit(Resource::RLIMIT_DATA, MAX_RESERVED)?;
     }
-    limit(Resource::RLIMIT_STACK, STACK)?;
+    limit_stack()?;
     limit(Resource::RLIMIT_CORE, 0)?;
     limit(Resource::RLIMIT_MEMLOCK, 0)?;
     let filter = libc::sock_fprog {
@@ -153,6 +155,36 @@ pub fn confine(kind: SandboxKind, filter: &[libc::sock_filter]) -> io::Result<()
         return Err(io::Error::last_os_error());
     }
     Ok(())
+}
+
+/// Sets the limit at the start. The model may raise it later.
+fn limit_stack() -> io::Result<()> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_STACK)?;
+    Ok(setrlimit(
+        Resource::RLIMIT_STACK,
+        STACK.min(hard),
+        hard.min(MAX_STACK),
+    )?)
+}
+
+/// Sets the limit of the stack of a process that runs in the sandbox.
+pub fn limit_stack_of(process: Pid, most: u64) -> io::Result<()> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    let (process, null) = (process.as_raw(), std::ptr::null_mut());
+    // SAFETY: the structure lives as long as the calls.
+    let failed = unsafe {
+        libc::prlimit(process, libc::RLIMIT_STACK, null, &raw mut limit) != 0 || {
+            limit.rlim_cur = most.min(limit.rlim_max);
+            libc::prlimit(process, libc::RLIMIT_STACK, &raw const limit, null) != 0
+        }
+    };
+    match failed {
+        true => Err(io::Error::last_os_error()),
+        false => Ok(()),
+    }
 }
 
 fn limit(resource: Resource, most: u64) -> io::Result<()> {

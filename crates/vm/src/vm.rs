@@ -335,6 +335,8 @@ pub struct Vm<'a> {
     /// malloc and its family also return null when blocks and private writable mappings take this
     /// much.
     pub max_data: u64,
+    /// Maximum size of the stack of the first thread in bytes (`RLIMIT_STACK`).
+    pub max_stack: u64,
     /// Whether an allocation or a mapping has failed because of these limits.
     pub reached_max_heap: bool,
     /// Number of calls of malloc and its family that fault injection may still fail.
@@ -398,6 +400,7 @@ impl<'a> Vm<'a> {
             max_heap: options.max_heap,
             max_address_space: u64::MAX,
             max_data: u64::MAX,
+            max_stack: options.max_stack_bytes,
             reached_max_heap: false,
             malloc_faults: 0,
             failed_allocations: Vec::new(),
@@ -569,6 +572,7 @@ impl<'a> Vm<'a> {
     /// Returns the maximum call depth, and the maximum stack size in slots and frames.
     fn stack_limits(&self) -> (usize, u64) {
         match self.thread.alternate_stacks.last() {
+            None if self.thread.number == 0 => (self.options.max_frames, self.max_stack),
             None => (self.options.max_frames, self.options.max_stack_bytes),
             Some(second) => (
                 second.depth + (second.size / FRAME_BYTES) as usize,

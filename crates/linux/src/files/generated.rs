@@ -37,12 +37,14 @@ pub enum About {
 
 impl About {
     /// All of them: name, kind and permission bits.
-    pub const ALL: [(&'static str, About, u32); 24] = [
+    pub const ALL: [(&'static str, About, u32); 29] = [
         ("auxv", About::Auxiliary, 0o400),
+        ("autogroup", About::Constant("/autogroup-1 nice 0\n"), 0o644),
         ("cgroup", About::ControlGroup, 0o444),
         ("cmdline", About::Arguments, 0o444),
         ("comm", About::Name, 0o644),
         ("coredump_filter", About::Constant("00000033\n"), 0o644),
+        ("cpuset", About::Constant("/\n"), 0o444),
         ("environ", About::Environment, 0o400),
         (
             "gid_map",
@@ -54,6 +56,7 @@ impl About {
         ("loginuid", About::Constant("4294967295"), 0o644),
         ("maps", About::Mappings, 0o444),
         ("oom_adj", About::Constant("0\n"), 0o644),
+        ("oom_score", About::Constant("0\n"), 0o444),
         ("oom_score_adj", About::OutOfMemory, 0o644),
         ("personality", About::Constant("00000000\n"), 0o400),
         (
@@ -61,12 +64,18 @@ impl About {
             About::Constant("         0          0 4294967295\n"),
             0o644,
         ),
+        ("schedstat", About::Constant("0 0 1\n"), 0o444),
         ("sessionid", About::Constant("4294967295"), 0o444),
         ("setgroups", About::Constant("allow\n"), 0o644),
         ("smaps", About::DetailedMappings, 0o444),
         ("stat", About::Numbers, 0o444),
         ("statm", About::Sizes, 0o444),
         ("status", About::Status, 0o444),
+        (
+            "timens_offsets",
+            About::Constant("monotonic           0         0\nboottime            0         0\n"),
+            0o644,
+        ),
         ("timerslack_ns", About::Constant("50000\n"), 0o666),
         (
             "uid_map",
@@ -84,6 +93,8 @@ pub enum Generated {
     Text(&'static str),
     /// A file of `/sys` with a constant text.
     System(&'static str),
+    /// `/proc/sys/kernel/random/uuid`: drawn whenever it is opened.
+    Uuid,
     /// `/proc/loadavg`.
     Load,
     /// `/proc/uptime`.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use triomphe::Arc;
 
 use super::description::Target;
+use super::extended::Attributes;
 use super::generated::Generated;
 use crate::bytes::Bytes;
 use crate::event;
@@ -168,6 +169,10 @@ pub struct Inode {
     pub modified_ns: i64,
     /// Last status change.
     pub changed_ns: i64,
+    /// Creation.
+    pub born_ns: i64,
+    /// Extended attributes.
+    pub attributes: Attributes,
     /// The program that `execve` starts, if the file is one.
     pub program: Option<ImageId>,
     /// Seals, for files of `memfd_create`.
@@ -199,6 +204,8 @@ impl Inode {
             accessed_ns: now_ns,
             modified_ns: now_ns,
             changed_ns: now_ns,
+            born_ns: now_ns,
+            attributes: Attributes::default(),
             program: None,
             seals: None,
             last_path: None,
@@ -223,6 +230,15 @@ impl Inode {
     /// Whether writes to it succeed whatever they write: `/dev/null` and `/dev/zero`.
     pub fn ignores_bytes(&self) -> bool {
         matches!(self.kind, InodeKind::Device(Device::Null | Device::Zero))
+    }
+
+    /// Whether it is a file that the kernel makes up, such as those in `/proc`.
+    pub fn is_of_kernel(&self) -> bool {
+        match self.kind {
+            InodeKind::Generated(_) | InodeKind::Magic(_) => true,
+            InodeKind::Regular(_) => self.polled.is_some(),
+            _ => false,
+        }
     }
 
     /// Whether it is a regular file.

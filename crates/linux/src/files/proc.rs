@@ -5,6 +5,7 @@ use super::access::FsCredentials;
 use super::description::Target;
 use super::generated::{About, Generated, IpcList, NetworkList, SocketList};
 use super::inode::{Inode, InodeKind};
+use super::kernel_files;
 use super::tree::{PROC, Tree};
 use crate::bytes::Bytes;
 use crate::capabilities::SYS_PTRACE;
@@ -171,17 +172,17 @@ fn events_of(name: &str) -> u16 {
 /// Creates the static files of `/proc`.
 pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
     let generated = |what| Inode::new(InodeKind::Generated(what), 0o444, now_ns);
-    for (path, text) in TEXTS {
+    for (path, text) in TEXTS.iter().chain(kernel_files::TEXTS) {
         let inode = generated(Generated::Text(text)).polled(events_of(path));
         tree.install(PROC, path.as_bytes(), inode)?;
     }
-    for (path, text) in SYSTEM {
+    for (path, text) in SYSTEM.iter().chain(kernel_files::SYSTEM) {
         // What was not read yet counts as changed.
         let events = events_of(path) | event::ERROR | event::PRIORITY;
         let inode = generated(Generated::System(text)).polled(events);
         tree.install(PROC, path.as_bytes(), inode)?;
     }
-    for (path, text) in SETTINGS {
+    for (path, text) in SETTINGS.iter().chain(kernel_files::SETTINGS) {
         let node = InodeKind::Regular(Bytes::from_text(text));
         let inode = Inode::new(node, 0o644, now_ns).polled(events_of(path));
         tree.install(PROC, path.as_bytes(), inode)?;
@@ -218,11 +219,11 @@ pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
         ("/proc/sysvipc/sem", Generated::Ipc(IpcList::Semaphores)),
         ("/proc/sysvipc/msg", Generated::Ipc(IpcList::Messages)),
     ];
-    for (path, what) in changing {
+    for (path, what) in changing.iter().chain(kernel_files::CHANGING) {
         tree.install(
             PROC,
             path.as_bytes(),
-            generated(what).polled(events_of(path)),
+            generated(*what).polled(events_of(path)),
         )?;
     }
     for (name, target) in [("mounts", "self/mounts"), ("self", ""), ("thread-self", "")] {
@@ -386,6 +387,11 @@ impl Tree {
         self.add(id, b"net", Inode::new(net, 0o777, now_ns));
         for name in ["fd", "fdinfo", "task"] {
             self.add(id, name.as_bytes(), Inode::directory(id, 0o555, now_ns));
+        }
+        let namespaces = self.add(id, b"ns", Inode::directory(id, 0o511, now_ns));
+        for (name, target) in kernel_files::NAMESPACES {
+            let link = InodeKind::Link(target.as_bytes().to_vec());
+            self.add(namespaces, name.as_bytes(), Inode::new(link, 0o777, now_ns));
         }
         id
     }

@@ -8,19 +8,29 @@ use crate::errno::Errno;
 
 const DIRECTORIES: &[&str] = &[
     "/bin",
+    "/boot",
     "/dev/pts",
     "/dev/shm",
     "/etc",
     "/home",
+    "/lib",
+    "/media",
+    "/mnt",
+    "/opt",
     "/root",
-    "/run",
+    "/run/lock",
     "/sbin",
+    "/srv",
     "/tmp",
     "/usr/bin",
     "/usr/lib",
     "/usr/local",
+    "/usr/sbin",
     "/usr/share",
+    "/var/cache",
     "/var/lib",
+    "/var/mail",
+    "/var/spool",
     "/var/log",
     "/var/tmp",
 ];
@@ -44,6 +54,7 @@ const LINKS: &[(&str, &str)] = &[
     ("/dev/stdout", "/proc/self/fd/1"),
     ("/dev/stderr", "/proc/self/fd/2"),
     ("/etc/mtab", "/proc/self/mounts"),
+    ("/var/lock", "/run/lock"),
     ("/var/run", "/run"),
 ];
 
@@ -64,6 +75,17 @@ const TEXTS: &[(&str, &str)] = &[
         "/etc/hosts",
         "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
     ),
+    ("/etc/fstab", ""),
+    ("/etc/host.conf", "multi on\n"),
+    (
+        "/etc/networks",
+        "default\t\t0.0.0.0\nloopback\t127.0.0.0\nlink-local\t169.254.0.0\n",
+    ),
+    (
+        "/etc/os-release",
+        "NAME=\"Linux\"\nID=linux\nPRETTY_NAME=\"Linux\"\n",
+    ),
+    ("/etc/timezone", "Etc/UTC\n"),
     ("/etc/resolv.conf", "nameserver 127.0.0.1\n"),
     (
         "/etc/nsswitch.conf",

@@ -2,7 +2,7 @@
 
 use super::description::Target;
 use super::inode::InodeKind;
-use super::tree::Tree;
+use super::tree::{PROC, Tree};
 use crate::host::HostState;
 use crate::ids::InodeId;
 use crate::objects::Object;
@@ -39,6 +39,8 @@ pub struct Status {
     pub size: u64,
     /// Times of last access, modification and status change, in nanoseconds since 1970.
     pub times_ns: [i64; 3],
+    /// Time of creation, if the file system knows it.
+    pub born_ns: Option<i64>,
 }
 
 impl HostState {
@@ -102,6 +104,7 @@ impl HostState {
             represents: (0, 0),
             size: 0,
             times_ns: [start_ns; 3],
+            born_ns: None,
         }
     }
 }
@@ -110,6 +113,8 @@ impl Status {
     /// Status of an inode.
     pub fn of_inode(tree: &Tree, id: InodeId) -> Status {
         let inode = tree.get(id);
+        let is_of_proc =
+            inode.is_of_kernel() || inode.is_directory() && (id == PROC || tree.is_in_proc(id));
         let (kind, size, represents) = match &inode.kind {
             InodeKind::Regular(bytes) => (REGULAR, bytes.len(), (0, 0)),
             InodeKind::Generated(_) => (REGULAR, 0, (0, 0)),
@@ -131,6 +136,7 @@ impl Status {
             represents,
             size,
             times_ns: [inode.accessed_ns, inode.modified_ns, inode.changed_ns],
+            born_ns: (!is_of_proc).then_some(inode.born_ns),
         }
     }
 
@@ -161,12 +167,16 @@ impl Status {
         bytes
     }
 
-    /// Encodes a `struct statx`.
-    pub fn to_statx(self) -> Vec<u8> {
+    /// Encodes a `struct statx` for a program that wants these fields.
+    pub fn to_statx(self, wanted: u32) -> Vec<u8> {
         const BASIC_STATS: u32 = 0x7ff;
+        const BIRTH: u32 = 0x800;
+        const MOUNT: u32 = 0x1000;
+        let born_ns = self.born_ns.filter(|_| wanted & BIRTH != 0);
+        let known = BASIC_STATS | MOUNT | born_ns.map_or(0, |_| BIRTH);
         let mut bytes = vec![0; 256];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
-        put(0, &BASIC_STATS.to_le_bytes());
+        put(0, &known.to_le_bytes());
         put(4, &(BLOCK as u32).to_le_bytes());
         put(16, &(self.links as u32).to_le_bytes());
         put(20, &self.uid.to_le_bytes());
@@ -175,13 +185,21 @@ impl Status {
         put(32, &self.inode.to_le_bytes());
         put(40, &self.size.to_le_bytes());
         put(48, &self.blocks().to_le_bytes());
-        for (at, time) in [64, 112, 96].into_iter().zip(self.times_ns) {
+        let times_ns = [64, 112, 96].into_iter().zip(self.times_ns);
+        for (at, time) in times_ns.chain(born_ns.map(|time| (80, time))) {
             put(at, &time.div_euclid(SECOND_NS).to_le_bytes());
             put(at + 8, &(time.rem_euclid(SECOND_NS) as u32).to_le_bytes());
         }
         put(128, &self.represents.0.to_le_bytes());
         put(132, &self.represents.1.to_le_bytes());
         put(140, &(self.device as u32).to_le_bytes());
+        // As in `mountinfo`: the disk, `/proc`, and what pipes and sockets are on.
+        let mount: u64 = match (self.born_ns, self.device) {
+            (Some(_), _) => 21,
+            (None, 1) => 22,
+            _ => 13,
+        };
+        put(144, &mount.to_le_bytes());
         bytes
     }
 }
@@ -195,7 +213,7 @@ mod tests {
     fn both_layouts_have_their_size_and_say_the_same() {
         let tree = Tree::new(0);
         let status = Status::of_inode(&tree, ROOT);
-        let (stat, statx) = (status.to_stat(), status.to_statx());
+        let (stat, statx) = (status.to_stat(), status.to_statx(0xfff));
         assert_eq!((stat.len(), statx.len()), (144, 256));
         assert_eq!(stat[24..28], (0o040_755u32).to_le_bytes());
         assert_eq!(statx[28..30], (0o040_755u16).to_le_bytes());

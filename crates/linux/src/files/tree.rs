@@ -309,12 +309,18 @@ impl Tree {
         let Some(before) = self.origin.get(id) else {
             return;
         };
-        let before = [before.accessed_ns, before.modified_ns, before.changed_ns];
+        let before = [
+            before.accessed_ns,
+            before.modified_ns,
+            before.changed_ns,
+            before.born_ns,
+        ];
         let inode = self.get_mut(id);
         let fields = [
             &mut inode.accessed_ns,
             &mut inode.modified_ns,
             &mut inode.changed_ns,
+            &mut inode.born_ns,
         ];
         for (field, before) in fields.into_iter().zip(before) {
             if *field == before {
@@ -406,6 +412,7 @@ impl Tree {
     /// Visits all terms, so that the arena can mark live ones.
     pub fn for_each_term(&self, visit: &mut dyn VisitTerms) {
         for inode in self.inodes.iter() {
+            inode.attributes.for_each_term(visit);
             if let InodeKind::Regular(bytes) = &inode.kind {
                 bytes.for_each_term(visit);
             }

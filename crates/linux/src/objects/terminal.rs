@@ -7,12 +7,15 @@ use everett_vm::{Buffer, Value};
 use std::collections::VecDeque;
 
 use super::{Object, OpenObject, Operations, event};
+use crate::bytes::join;
 use crate::errno::Errno;
+use crate::files::OpenFlags;
 use crate::host::HostState;
 use crate::ids::ObjectId;
 use crate::kernel::{Kernel, Stop};
 use crate::queue::ByteQueue;
 use crate::signals::{SIGTTIN, SIGTTOU};
+use crate::wait::WaitCondition;
 
 /// Maximum number of output bytes that wait for the master side.
 const MAX_OUTPUT: u64 = 65536;
@@ -42,6 +45,9 @@ mod flag {
     pub const ECHO_CONTROL: u32 = 0o1000;
     pub const STOPS_OUTPUT: u32 = 0o400;
     pub const ECHO_KILL_ERASE: u32 = 0o4000;
+    pub const EXTENDED: u32 = 0o100_000;
+    pub const STOP_AND_START: u32 = 0o2000;
+    pub const START_BY_ANY: u32 = 0o4000;
 }
 
 /// Indices of the special characters.
@@ -51,9 +57,25 @@ mod character {
     pub const ERASE: usize = 2;
     pub const KILL: usize = 3;
     pub const END: usize = 4;
+    pub const TIME: usize = 5;
     pub const MINIMUM: usize = 6;
+    pub const START: usize = 8;
+    pub const STOP: usize = 9;
     pub const SUSPEND: usize = 10;
     pub const END_OF_LINE: usize = 11;
+    pub const REPRINT: usize = 12;
+    pub const ERASE_WORD: usize = 14;
+    pub const LITERAL_NEXT: usize = 15;
+}
+
+/// Status bits that the master side reads in packet mode (`TIOCPKT`).
+mod packet {
+    pub const INPUT_FLUSHED: u8 = 1;
+    pub const OUTPUT_FLUSHED: u8 = 2;
+    pub const STOPPED: u8 = 4;
+    pub const STARTED: u8 = 8;
+    pub const NO_STOP: u8 = 16;
+    pub const DO_STOP: u8 = 32;
 }
 
 /// Terminal settings (`struct termios`).
@@ -109,6 +131,24 @@ impl Settings {
     fn is(&self, byte: u8, which: usize) -> bool {
         byte != 0 && self.characters[which] == byte
     }
+
+    /// Like `is`, for characters that only count with `IEXTEN`.
+    fn is_extended(&self, byte: u8, which: usize) -> bool {
+        self.local & flag::EXTENDED != 0 && self.is(byte, which)
+    }
+
+    /// Minimum number of bytes and the time in tenths of a second of a read that is not canonical.
+    fn minimum_and_time(&self) -> (u64, u64) {
+        let [minimum, time] = [character::MINIMUM, character::TIME].map(|at| self.characters[at]);
+        (minimum.into(), time.into())
+    }
+
+    /// Whether the usual characters stop and start the output.
+    fn has_usual_stop(&self) -> bool {
+        self.input & flag::STOP_AND_START != 0
+            && self.characters[character::START] == 17
+            && self.characters[character::STOP] == 19
+    }
 }
 
 /// A pseudo-terminal.
@@ -140,8 +180,14 @@ pub struct Terminal {
     lines: VecDeque<u64>,
     /// The line being edited.
     typed: Vec<Value>,
+    /// The next character of it has no special meaning.
+    is_literal: bool,
     /// Output.
     output: ByteQueue,
+    /// Output of the slave side has to wait.
+    is_stopped: bool,
+    /// The status that the master side has not read, if it is in packet mode.
+    packets: Option<u8>,
 }
 
 impl Terminal {
@@ -161,7 +207,10 @@ impl Terminal {
             input: ByteQueue::default(),
             lines: VecDeque::new(),
             typed: Vec::new(),
+            is_literal: false,
             output: ByteQueue::default(),
+            is_stopped: false,
+            packets: None,
         }
     }
 
@@ -182,7 +231,58 @@ impl Terminal {
             let typed = std::mem::take(&mut self.typed);
             self.accept(&typed);
         }
+        let (had, has) = (self.settings.has_usual_stop(), settings.has_usual_stop());
+        if had != has {
+            self.report(if has {
+                packet::DO_STOP
+            } else {
+                packet::NO_STOP
+            });
+        }
+        let stops = flag::STOP_AND_START;
+        if self.settings.input & stops != 0 && settings.input & stops == 0 {
+            self.stop(false);
+        }
         self.settings = settings;
+    }
+
+    /// Stops or restarts the output of the slave side.
+    pub fn stop(&mut self, is_stopped: bool) {
+        if self.is_stopped != is_stopped {
+            self.is_stopped = is_stopped;
+            let (new, old) = match is_stopped {
+                true => (packet::STOPPED, packet::STARTED),
+                false => (packet::STARTED, packet::STOPPED),
+            };
+            self.packets = self.packets.map(|status| status & !old);
+            self.report(new);
+        }
+    }
+
+    /// Sends the other side the character that stops or starts its output.
+    pub fn send_stop(&mut self, stops: bool) {
+        let which = if stops {
+            character::STOP
+        } else {
+            character::START
+        };
+        let byte = self.settings.characters[which];
+        if byte != 0 {
+            self.print(&text(&[byte]));
+        }
+    }
+
+    /// Turns packet mode on or off.
+    pub fn use_packets(&mut self, is_on: bool) {
+        self.packets = is_on.then(|| self.packets.unwrap_or_default());
+    }
+
+    fn report(&mut self, status: u8) {
+        self.packets = self.packets.map(|old| old | status);
+    }
+
+    fn has_status(&self) -> bool {
+        self.packets.is_some_and(|status| status != 0)
     }
 
     /// Discards unread input or output.
@@ -191,9 +291,11 @@ impl Terminal {
             self.input = ByteQueue::default();
             self.lines.clear();
             self.typed.clear();
+            self.report(packet::INPUT_FLUSHED);
         }
         if output {
             self.output = ByteQueue::default();
+            self.report(packet::OUTPUT_FLUSHED);
         }
     }
 
@@ -206,7 +308,9 @@ impl Terminal {
         if self.settings.is_canonical() {
             return !self.lines.is_empty();
         }
-        self.input.len() >= u64::from(self.settings.characters[character::MINIMUM].max(1))
+        let (minimum, time) = self.settings.minimum_and_time();
+        let minimum = if time == 0 { minimum.max(1) } else { 1 };
+        self.input.len() >= minimum
     }
 
     fn accept(&mut self, bytes: &[Value]) {
@@ -288,6 +392,27 @@ impl Terminal {
             return None;
         };
         let mut bits = bits as u8;
+        if std::mem::take(&mut self.is_literal) {
+            match bits {
+                b'\n' if settings.local & flag::ECHO_CONTROL != 0 => {
+                    self.print(&text(b"^J"));
+                    self.typed.push(byte);
+                }
+                _ => self.insert(byte),
+            }
+            return None;
+        }
+        if settings.input & flag::STOP_AND_START != 0 {
+            for (which, stops) in [(character::START, false), (character::STOP, true)] {
+                if settings.is(bits, which) {
+                    self.stop(stops);
+                    return None;
+                }
+            }
+            if settings.input & flag::START_BY_ANY != 0 {
+                self.stop(false);
+            }
+        }
         if settings.local & flag::SIGNALS != 0
             && let Some(signal) = signal_of(&settings, bits)
         {
@@ -310,6 +435,20 @@ impl Terminal {
             self.erase();
         } else if settings.is(bits, character::KILL) {
             self.kill_line(byte);
+        } else if settings.is_extended(bits, character::ERASE_WORD) {
+            self.erase_word();
+        } else if settings.is_extended(bits, character::LITERAL_NEXT) {
+            self.is_literal = true;
+            if settings.local & flag::ECHO != 0 && settings.local & flag::ECHO_CONTROL != 0 {
+                self.print(&text(b"^\x08"));
+            }
+        } else if settings.is_extended(bits, character::REPRINT) && settings.local & flag::ECHO != 0
+        {
+            self.echo(byte);
+            self.print(&text(b"\n"));
+            for typed in self.typed.clone() {
+                self.echo(typed);
+            }
         } else if settings.is(bits, character::END) {
             let typed = std::mem::take(&mut self.typed);
             self.accept(&typed);
@@ -322,6 +461,21 @@ impl Terminal {
             self.insert(byte);
         }
         None
+    }
+
+    /// Erases the last word of the line being edited, and what is behind it.
+    fn erase_word(&mut self) {
+        let mut in_word = false;
+        while let Some(last) = self.typed.last() {
+            let is_part = last
+                .as_concrete()
+                .is_none_or(|bits| (bits as u8).is_ascii_alphanumeric() || bits as u8 == b'_');
+            if in_word && !is_part {
+                break;
+            }
+            in_word |= is_part;
+            self.erase();
+        }
     }
 
     fn kill_line(&mut self, byte: Value) {
@@ -387,7 +541,12 @@ pub const OPERATIONS: Operations = Operations {
     ioctl: |kernel, open, request, argument| {
         kernel.terminal_request(open.object, true, request, argument)
     },
-    available: |host, open| terminal(host, open.object).map(|terminal| terminal.output.len()),
+    available: |host, open| {
+        terminal(host, open.object).map(|terminal| {
+            let status = u64::from(terminal.packets.is_some());
+            terminal.output.len() + status
+        })
+    },
     for_each_term: |object, visit| {
         if let Object::Terminal(terminal) = object {
             terminal.input.for_each_term(visit);
@@ -453,15 +612,24 @@ fn read_output(
     if wanted == 0 {
         return Ok(Buffer::zeroed(0));
     }
+    if let Some(status @ 1..) = terminal.packets {
+        terminal.packets = Some(0);
+        return Ok(Buffer::with_bytes(&[status], 1));
+    }
     if terminal.output.is_empty() {
         if terminal.was_used && terminal.users == 0 {
             return Err(Errno::EIO.into());
         }
         return Err(kernel.wait_for(open, event::IN, "read from a terminal"));
     }
+    let is_packet = terminal.packets.is_some();
+    let wanted = wanted - u64::from(is_packet);
     let (line, bytes) = (terminal.line, terminal.output.take(wanted));
     kernel.host.announce(line, event::WRITING);
-    Ok(bytes)
+    Ok(match is_packet {
+        true => join(vec![Buffer::zeroed(1), bytes]),
+        false => bytes,
+    })
 }
 
 fn type_input(
@@ -482,8 +650,10 @@ fn type_input(
     for signal in signals {
         kernel.host.send_to_group(foreground, signal);
     }
-    kernel.host.announce(line, event::READING);
-    kernel.host.announce(open.object, event::READING);
+    kernel.host.announce(line, event::READING | event::WRITING);
+    kernel
+        .host
+        .announce(open.object, event::READING | event::PRIORITY);
     Ok(typed.len() as u64)
 }
 
@@ -492,8 +662,11 @@ fn holder_readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
         return event::INVALID;
     };
     let mut events = event::WRITING;
-    if !terminal.output.is_empty() {
+    if !terminal.output.is_empty() || terminal.has_status() {
         events |= event::READING;
+    }
+    if terminal.has_status() {
+        events |= event::PRIORITY;
     }
     if terminal.was_used && terminal.users == 0 {
         events |= event::HANG_UP;
@@ -529,18 +702,40 @@ fn read_input(
     if wanted == 0 {
         return Ok(Buffer::zeroed(0));
     }
-    if terminal.has_input() {
+    let (minimum, time) = terminal.settings.minimum_and_time();
+    let there = terminal.input.len();
+    if terminal.settings.is_canonical() {
+        if terminal.has_input() {
+            return Ok(terminal.take_input(wanted));
+        }
+    } else if there >= wanted.min(minimum.max(1)) || !terminal.is_held {
         return Ok(terminal.take_input(wanted));
     }
-    let never_waits =
-        !terminal.settings.is_canonical() && terminal.settings.characters[character::MINIMUM] == 0;
-    if never_waits {
-        return Ok(terminal.take_input(wanted));
-    }
+    let is_canonical = terminal.settings.is_canonical();
     if !terminal.is_held {
         return Ok(Buffer::zeroed(0));
     }
-    Err(kernel.wait_for(open, event::IN, "read from a terminal"))
+    if !is_canonical && minimum == 0 && time == 0 {
+        return Ok(Buffer::zeroed(0));
+    }
+    let is_timed = !is_canonical && time > 0 && (minimum == 0 || there > 0);
+    if !is_timed || open.description.flags.has(OpenFlags::NONBLOCK) {
+        let left = !is_canonical && there > 0 && open.description.flags.has(OpenFlags::NONBLOCK);
+        return match terminal_mut(kernel.host, id) {
+            Some(terminal) if left => Ok(terminal.take_input(wanted)),
+            _ => Err(kernel.wait_for(open, event::IN, "read from a terminal")),
+        };
+    }
+    // The time starts with the first byte if more than one is wanted.
+    const TENTH_NS: u64 = 100_000_000;
+    let until_ns = kernel.host.clock_ns.saturating_add(time * TENTH_NS);
+    let condition = match minimum {
+        0 => WaitCondition::Ready(vec![(open.id, event::IN)]),
+        _ => WaitCondition::Never,
+    };
+    kernel.wait(condition, Some(until_ns), "read from a terminal")?;
+    let terminal = terminal_mut(kernel.host, id).ok_or(Errno::EIO)?;
+    Ok(terminal.take_input(wanted))
 }
 
 fn print_output(
@@ -562,7 +757,7 @@ fn print_output(
         return Err(Errno::EIO.into());
     }
     let room = MAX_OUTPUT.saturating_sub(terminal.output.len()) as usize;
-    if room == 0 && !printed.is_empty() {
+    if (room == 0 || terminal.is_stopped) && !printed.is_empty() {
         return Err(kernel.wait_for(open, event::OUT, "write to a terminal"));
     }
     printed.truncate(room);
@@ -580,7 +775,7 @@ fn line_readiness(host: &HostState, open: OpenObject<'_>) -> u16 {
     if terminal.has_input() {
         events |= event::READING;
     }
-    if terminal.output.len() < MAX_OUTPUT {
+    if terminal.output.len() < MAX_OUTPUT && !terminal.is_stopped {
         events |= event::WRITING;
     }
     if !terminal.is_held {

@@ -2,7 +2,7 @@
 
 use everett_vm::Value;
 
-use crate::capabilities::{ALL, Capabilities, SETPCAP};
+use crate::capabilities::{ALL, Capabilities, SETPCAP, secure};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::table::ArgKind::Pointer;
@@ -131,6 +131,9 @@ impl Kernel<'_, '_> {
         let bit = 1 << capability;
         match request {
             IS_SET => return Ok(Value::concrete(old.ambient >> capability & 1)),
+            RAISE if self.process().has_secure_bit(secure::NO_AMBIENT) => {
+                return Err(Errno::EPERM.into());
+            }
             RAISE if old.permitted & old.inheritable & bit == 0 => return Err(Errno::EPERM.into()),
             RAISE => self.process_mut().capabilities.ambient = old.ambient | bit,
             LOWER => self.process_mut().capabilities.ambient = old.ambient & !bit,

@@ -3,7 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
-use crate::capabilities::{SETPCAP, SYS_RESOURCE};
+use crate::capabilities::{SETPCAP, SYS_RESOURCE, secure};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel, Stop};
 use crate::limits::{DESCRIPTORS, Limit, PROCESSOR_TIME, UNLIMITED};
@@ -26,13 +26,11 @@ pub const ROWS: &[Row] = &[
     .without(ENFORCED),
     Row::new("prctl", 157, &[Int, Pointer, Int, Int, Int], &[], prctl)
         .with(ONE_THREAD)
-        .without(
-            "seccomp filters, securebits, PR_SET_MM, speculation control, pointer authentication",
-        ),
+        .without("seccomp filters, PR_SET_MM, speculation control, pointer authentication"),
     Row::new("personality", 135, &[Int], &[], personality).without("everything but queries"),
 ];
 
-const ENFORCED: &str = "RLIMIT_STACK and RLIMIT_RTTIME are not enforced";
+const ENFORCED: &str = "RLIMIT_RTTIME is not enforced";
 
 fn getrlimit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let limit = kernel.process().limits.get(resource(call.args[0]));
@@ -93,8 +91,8 @@ impl Kernel<'_, '_> {
     fn set_limit(&mut self, pid: u32, resource: usize, to: Limit) -> Result<(), Stop> {
         /// Maximum number of descriptors that any process may have.
         const MAX_DESCRIPTORS: u64 = 1 << 20;
-        /// Limits that are stored but not enforced: stack, real-time processor time.
-        const NOT_ENFORCED: [usize; 2] = [3, 15];
+        /// Real-time processor time, a limit that is stored but not enforced.
+        const NOT_ENFORCED: usize = 15;
         let may_raise = self.is_capable(SYS_RESOURCE);
         let process = self.host.process_by_pid_mut(pid).ok_or(Errno::ESRCH)?;
         let old = process.limits.get(resource).ok_or(Errno::EINVAL)?;
@@ -112,9 +110,10 @@ impl Kernel<'_, '_> {
         if pid == self.process().pid {
             self.vm.max_address_space = self.process().limits.address_space();
             self.vm.max_data = self.process().limits.data();
+            self.vm.max_stack = self.process().limits.stack();
         }
         self.host.limits_processor_time |= resource == PROCESSOR_TIME && to.soft != UNLIMITED;
-        if to.soft < old.soft && NOT_ENFORCED.contains(&resource) {
+        if to.soft < old.soft && resource == NOT_ENFORCED {
             self.refuse("setrlimit", format!("resource limit {resource}"));
         }
         Ok(())
@@ -196,10 +195,24 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         SET_DUMPABLE if value > 1 => return Err(Errno::EINVAL.into()),
         SET_DUMPABLE => kernel.process_mut().dumpable = value as u32,
         GET_KEEPCAPS => {
-            return Ok(Value::concrete(kernel.process().keeps_capabilities.into()));
+            let keeps = kernel.process().has_secure_bit(secure::KEEP_CAPABILITIES);
+            return Ok(Value::concrete(keeps.into()));
         }
         SET_KEEPCAPS if value > 1 => return Err(Errno::EINVAL.into()),
-        SET_KEEPCAPS => kernel.process_mut().keeps_capabilities = value != 0,
+        SET_KEEPCAPS
+            if kernel
+                .process()
+                .has_secure_bit(secure::KEEP_CAPABILITIES << 1) =>
+        {
+            return Err(Errno::EPERM.into());
+        }
+        SET_KEEPCAPS => {
+            let process = kernel.process_mut();
+            process.secure_bits &= !secure::KEEP_CAPABILITIES;
+            if value != 0 {
+                process.secure_bits |= secure::KEEP_CAPABILITIES;
+            }
+        }
         SET_NAME => {
             let name = kernel.read_name(value)?;
             kernel.task_mut().name = name;
@@ -208,7 +221,9 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             let name = kernel.task().name;
             kernel.write_bytes(value, &name)?;
         }
-        GET_SECCOMP | GET_SECUREBITS | GET_TIMING | EVENTS_OFF | EVENTS_ON => {}
+        GET_SECUREBITS => return Ok(Value::concrete(kernel.process().secure_bits.into())),
+        SET_SECUREBITS => kernel.set_secure_bits(value)?,
+        GET_SECCOMP | GET_TIMING | EVENTS_OFF | EVENTS_ON => {}
         SET_TIMING if value != 0 => return Err(Errno::EINVAL.into()),
         SET_TIMING => {}
         SET_TIMERSLACK => {
@@ -262,7 +277,6 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         GET_NO_NEW_PRIVS => {
             return Ok(Value::concrete(kernel.process().no_new_privileges.into()));
         }
-        SET_SECUREBITS if !kernel.is_capable(SETPCAP) => return Err(Errno::EPERM.into()),
         operation => {
             kernel.refuse("prctl", format!("prctl operation {operation}"));
             return Err(Errno::EINVAL.into());
@@ -272,6 +286,20 @@ fn prctl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
+    /// `PR_SET_SECUREBITS`: `EPERM` if a locked bit would change or lose its lock.
+    fn set_secure_bits(&mut self, to: u64) -> Result<(), Errno> {
+        let old = u64::from(self.process().secure_bits);
+        let locked = (old & secure::LOCKS) >> 1;
+        let is_wrong = locked & (old ^ to) != 0
+            || old & secure::LOCKS & !to != 0
+            || to & !(secure::LOCKS | secure::LOCKS >> 1) != 0;
+        if is_wrong || !self.is_capable(SETPCAP) {
+            return Err(Errno::EPERM);
+        }
+        self.process_mut().secure_bits = to as u32;
+        Ok(())
+    }
+
     /// Reads a thread name, at most 15 bytes.
     fn read_name(&mut self, address: u64) -> Result<[u8; 16], Stop> {
         let mut name = [0; 16];

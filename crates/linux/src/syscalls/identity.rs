@@ -31,7 +31,8 @@ pub const ROWS: &[Row] = &[
     }),
     Row::new("sysinfo", 99, &[Pointer], &[], sysinfo),
     Row::new("getrandom", 318, &[Buffer, Int, Flags], &[], getrandom),
-    Row::new("getrusage", 98, &[Int, Pointer], &[], getrusage).without("all but times"),
+    Row::new("getrusage", 98, &[Int, Pointer], &[], getrusage)
+        .without("all but times, memory, page faults and voluntary switches"),
     Row::new("getcpu", 309, &[Pointer, Pointer, Pointer], &[], getcpu),
 ];
 
@@ -126,25 +127,66 @@ impl Kernel<'_, '_> {
 /// Size of a `struct rusage`.
 pub const USAGE_SIZE: u64 = 144;
 
-/// Encodes a `struct rusage` with this CPU time.
-pub fn usage(cpu_ns: u64) -> Vec<u8> {
-    let words = [cpu_ns / 1_000_000_000, cpu_ns / 1000 % 1_000_000];
-    let mut bytes = words.map(u64::to_le_bytes).concat();
-    bytes.resize(USAGE_SIZE as usize, 0);
-    bytes
+/// Resources that a process, its children or a thread has used.
+#[derive(Copy, Clone, Debug)]
+pub struct Usage {
+    /// CPU time.
+    pub cpu_ns: u64,
+    /// Maximum bytes of blocks and mappings; `None` if there was no process.
+    pub memory: Option<u64>,
+    /// Number of times that threads have waited.
+    pub waits: u64,
+}
+
+impl Usage {
+    /// Encodes a `struct rusage`. All pages are resident, and each was touched once.
+    pub fn to_bytes(self) -> Vec<u8> {
+        /// What a small static program takes without blocks and mappings.
+        const OWN_MEMORY: u64 = 1 << 20;
+        const MAX_RESIDENT_AT: usize = 32;
+        const MINOR_FAULTS_AT: usize = 64;
+        const VOLUNTARY_AT: usize = 128;
+        let words = [self.cpu_ns / 1_000_000_000, self.cpu_ns / 1000 % 1_000_000];
+        let mut bytes = words.map(u64::to_le_bytes).concat();
+        bytes.resize(USAGE_SIZE as usize, 0);
+        let memory = self.memory.map_or(0, |memory| memory + OWN_MEMORY);
+        for (at, word) in [
+            (MAX_RESIDENT_AT, memory / 1024),
+            (MINOR_FAULTS_AT, memory / 4096),
+            (VOLUNTARY_AT, self.waits),
+        ] {
+            bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
 }
 
 fn getrusage(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const OWN: i32 = 0;
     const CHILDREN: i32 = -1;
     const THREAD: i32 = 1;
-    let cpu_ns = match call.int(0) {
-        OWN => kernel.process().cpu_ns,
-        CHILDREN => kernel.process().children_cpu_ns,
-        THREAD => kernel.task().cpu_ns,
+    let process = kernel.process();
+    let peak = kernel.vm.memory.peak_bytes();
+    let own = Usage {
+        cpu_ns: process.cpu_ns,
+        memory: Some(process.most_memory.max(peak)),
+        waits: process.waits,
+    };
+    let used = match call.int(0) {
+        OWN => own,
+        CHILDREN => Usage {
+            cpu_ns: process.children_cpu_ns,
+            memory: Some(process.children_most_memory).filter(|most| *most > 0),
+            waits: process.children_waits,
+        },
+        THREAD => Usage {
+            cpu_ns: kernel.task().cpu_ns,
+            waits: kernel.task().waits,
+            ..own
+        },
         _ => return Err(Errno::EINVAL.into()),
     };
-    kernel.write_bytes(call.args[1], &usage(cpu_ns))?;
+    kernel.write_bytes(call.args[1], &used.to_bytes())?;
     Ok(Value::ZERO)
 }
 

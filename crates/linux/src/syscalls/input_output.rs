@@ -408,7 +408,15 @@ impl Kernel<'_, '_> {
         if matches!(at, At::Offset(_)) {
             return Err(Errno::ESPIPE.into());
         }
-        self.check_targets(open, operations, ranges, wanted)?;
+        match self.check_targets(open, operations, ranges, wanted) {
+            Err(Stop::Errno(errno)) if self.host.keeps_messages(open.object) => {
+                // The message is lost.
+                let bytes = (operations.read)(self, open, wanted)?;
+                self.scatter_accessible(ranges, &bytes)?;
+                return Err(errno.into());
+            }
+            checked => checked?,
+        }
         let wanted = self.piece(open, operations, wanted)?;
         let bytes = (operations.read)(self, open, wanted)?;
         let bytes = self.apply_symbolic_source(open.id, bytes)?;

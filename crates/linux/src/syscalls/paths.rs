@@ -7,8 +7,8 @@ use crate::bytes::Bytes;
 use crate::capabilities::SYS_CHROOT;
 use crate::errno::Errno;
 use crate::files::{
-    Dentry, Description, Device, FsCredentials, Inode, InodeKind, OpenFlags, READ, ROOT, Scope,
-    Target, Tree, WRITE, Walk,
+    Dentry, Description, Device, FsCredentials, Generated, Inode, InodeKind, OpenFlags, READ, ROOT,
+    Scope, Target, Tree, WRITE, Walk,
 };
 use crate::ids::InodeId;
 use crate::kernel::{Answer, Kernel, Stop};
@@ -176,13 +176,17 @@ fn newfstatat(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn statx(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const RESERVED: u64 = 0x8000_0000;
-    if call.args[3] & RESERVED != 0 {
+    const SYNCHRONISATION: u64 = 0x6000;
+    const KNOWN: u64 = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | 0x800 | SYNCHRONISATION;
+    let flags = call.args[2] & 0xffff_ffff;
+    let is_contrary = flags & SYNCHRONISATION == SYNCHRONISATION;
+    if call.args[3] & RESERVED != 0 || flags & !KNOWN != 0 || is_contrary {
         return Err(Errno::EINVAL.into());
     }
     let target = kernel.target(call.int(0), call.args[1], call.args[2])?;
     kernel.choose_times(target)?;
     let status = kernel.host.status(target);
-    let status = kernel.with_mode(target, &status.to_statx(), true);
+    let status = kernel.with_mode(target, &status.to_statx(call.args[3] as u32), true);
     kernel.write_buffer(call.args[4], &status)?;
     Ok(Value::ZERO)
 }
@@ -743,6 +747,7 @@ impl Kernel<'_, '_> {
             InodeKind::Generated(what) => {
                 let bytes = match self.generate_of_memory(what)? {
                     Some(bytes) => bytes,
+                    None if what == Generated::Uuid => self.host.random_uuid(),
                     None => {
                         let memory = (self.process().pid, &*self.vm.memory);
                         self.host.generate(what, memory)

@@ -206,6 +206,9 @@ fn exit(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 
 fn exit_group(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let status = kernel.exit_status(call.raw[0]);
+    let peak = kernel.vm.memory.peak_bytes();
+    let process = kernel.process_mut();
+    process.most_memory = process.most_memory.max(peak);
     Err(Stop::Exit(ExitStatus::Exit(status)))
 }
 

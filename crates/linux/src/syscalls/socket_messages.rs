@@ -153,10 +153,14 @@ fn recvfrom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         len: kernel.count_to_read(call.int(0), call.args[1], call.raw[2])?,
     };
     let flags = call.args[3] as u32;
-    // The handler asks the oracle everything before it consumes bytes.
+    // The handler asks the oracle everything before it consumes bytes. An error about the address is
+    // told afterwards.
     let room = match call.args[4] {
-        0 => 0,
-        _ => kernel.address_room(call.args[5])?,
+        0 => Ok(0),
+        _ => match kernel.address_room(call.args[5]) {
+            Err(Stop::Errno(errno)) => Err(errno),
+            room => Ok(room?),
+        },
     };
     let (received, len) = kernel.receive_into(&socket, &[range], flags)?;
     kernel.host.release_all(&received.rights);
@@ -164,7 +168,7 @@ fn recvfrom(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         let domain = kernel.socket_of(socket.open())?.domain;
         let from = received.from.map(|from| from_bytes(&from, domain));
         let from = from.unwrap_or_default();
-        kernel.put_address(call.args[4], call.args[5], room, &from)?;
+        kernel.put_address(call.args[4], call.args[5], room?, &from)?;
     }
     Ok(Value::concrete(len))
 }
@@ -371,8 +375,14 @@ impl Kernel<'_, '_> {
         let dropped = flags & message_flag::TRUNCATE != 0
             && self.host.socket(socket.object).is_some_and(Socket::is_tcp);
         let open = socket.open();
+        let keeps_messages = self.host.keeps_messages(socket.object);
+        let mut fails = false;
         if !dropped {
-            self.check_targets(open, &OPERATIONS, ranges, wanted)?;
+            match self.check_targets(open, &OPERATIONS, ranges, wanted) {
+                // The message is lost.
+                Err(Stop::Errno(_)) if keeps_messages => fails = true,
+                checked => checked?,
+            }
         }
         let wanted = self.piece(open, &OPERATIONS, wanted)?;
         let all = flags & message_flag::WAIT_ALL != 0
@@ -388,6 +398,11 @@ impl Kernel<'_, '_> {
             Err(Stop::Errno(_)) if done > 0 => Received::end(),
             Err(stop) => return Err(stop),
         };
+        if fails {
+            self.host.release_all(&received.rights);
+            self.scatter_accessible(ranges, &received.bytes)?;
+            return Err(Errno::EFAULT.into());
+        }
         let bytes = self.apply_symbolic_source(open.id, received.bytes)?;
         let len = bytes.len() as u64;
         if !dropped {
@@ -401,7 +416,6 @@ impl Kernel<'_, '_> {
                 return Err(stop);
             }
         }
-        let keeps_messages = self.host.keeps_messages(socket.object);
         let told = if keeps_messages && flags & message_flag::TRUNCATE != 0 {
             received.full_len
         } else {

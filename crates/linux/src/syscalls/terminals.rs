@@ -7,7 +7,7 @@ use crate::files::{Description, Device, Inode, InodeKind, OpenFlags, ROOT, Targe
 use crate::host::HostState;
 use crate::ids::{InodeId, ObjectId};
 use crate::kernel::{Answer, Kernel, Stop};
-use crate::objects::{Object, SETTINGS_SIZE, Settings, Terminal, terminal, terminal_mut};
+use crate::objects::{Object, SETTINGS_SIZE, Settings, Terminal, event, terminal, terminal_mut};
 use crate::signals::SIGTTOU;
 
 /// Maximum number of terminals of a host.
@@ -29,6 +29,7 @@ mod request {
     pub const OUTPUT_LEFT: u64 = 0x5411;
     pub const GET_WINDOW: u64 = 0x5413;
     pub const SET_WINDOW: u64 = 0x5414;
+    pub const PACKETS: u64 = 0x5420;
     pub const GIVE_UP: u64 = 0x5422;
     pub const GET_SESSION: u64 = 0x5429;
     pub const SEND_BREAK_POSIX: u64 = 0x5425;
@@ -206,8 +207,26 @@ impl Kernel<'_, '_> {
                 if let Some(terminal) = terminal_mut(self.host, id) {
                     terminal.flush(input, output);
                 }
+                self.host.announce(id, event::READING | event::PRIORITY);
             }
-            request::FLOW => self.refuse("ioctl", "TCXONC"),
+            request::FLOW => {
+                let line = state.line;
+                let terminal = terminal_mut(self.host, id).ok_or(Errno::EIO)?;
+                match argument {
+                    0 | 1 => terminal.stop(argument == 0),
+                    2 | 3 => terminal.send_stop(argument == 2),
+                    _ => return Err(Errno::EINVAL.into()),
+                }
+                self.host.announce(line, event::WRITING);
+                self.host.announce(id, event::READING | event::PRIORITY);
+            }
+            request::PACKETS if is_holder => {
+                let value = self.read_value(argument, 4)?;
+                let value = self.vm.concretize(value)?;
+                if let Some(terminal) = terminal_mut(self.host, id) {
+                    terminal.use_packets(value != 0);
+                }
+            }
             request::SEND_BREAK | request::SEND_BREAK_POSIX => {}
             request::OUTPUT_LEFT => self.write_bytes(argument, &[0; 4])?,
             request::GET_NUMBER | request::LOCK | request::GET_LOCK | request::OPEN_LINE
@@ -323,6 +342,7 @@ impl Kernel<'_, '_> {
             | request::GET_FOREGROUND
             | request::GET_SESSION
             | request::SET_FOREGROUND
+            | request::PACKETS
             | request::GET_NUMBER
             | request::LOCK
             | request::GET_LOCK

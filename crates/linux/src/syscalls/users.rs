@@ -3,7 +3,7 @@
 use everett_vm::Value;
 use triomphe::Arc;
 
-use crate::capabilities::{SETGID, SETUID};
+use crate::capabilities::{SETGID, SETUID, secure};
 use crate::errno::Errno;
 use crate::kernel::{Answer, Kernel};
 use crate::process::{ExitState, ProcessState};
@@ -112,7 +112,7 @@ fn set_for_files(kernel: &mut Kernel<'_, '_>, call: &Call, select: IdSelector) -
     let old = process.file_ids[at].unwrap_or(ids[1]);
     if new != SAME && (may_set_any || ids.contains(&new) || new == old) {
         process.file_ids[at] = (new != ids[1]).then_some(new);
-        if at == 0 {
+        if at == 0 && !process.has_secure_bit(secure::NO_FIXUP) {
             process.capabilities.follow_file_user(old, new);
         }
     }
@@ -319,10 +319,12 @@ impl Kernel<'_, '_> {
         let at = usize::from(!self.is_of_users(select));
         let process = self.process_mut();
         process.file_ids[at] = None;
-        let keeps = process.keeps_capabilities;
-        process
-            .capabilities
-            .follow_users(before, process.uid, keeps);
+        let keeps = process.has_secure_bit(secure::KEEP_CAPABILITIES);
+        if !process.has_secure_bit(secure::NO_FIXUP) {
+            process
+                .capabilities
+                .follow_users(before, process.uid, keeps);
+        }
         if (process.uid[1], process.gid[1]) != (before[1], groups_before[1]) {
             // What its memory holds may not concern its new user.
             process.dumpable = 0;

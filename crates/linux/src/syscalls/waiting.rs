@@ -7,6 +7,7 @@ use crate::kernel::{Answer, Kernel, Stop};
 use crate::objects::REAPED;
 use crate::process::{ExitState, ExitStatus, ProcessState, StateChange};
 use crate::signals::{SIGCHLD, SIGCONT, code};
+use crate::syscalls::identity::{USAGE_SIZE, Usage};
 use crate::table::ArgKind::{Flags, Int, Pointer};
 use crate::table::{Call, Row};
 use crate::wait::{ChildFilter, ChildSelector, WaitCondition};
@@ -20,7 +21,7 @@ pub const ROWS: &[Row] = &[
         &[Errno::EINTR],
         wait4,
     )
-    .without("all of rusage but times"),
+    .without(USAGE),
     Row::new(
         "waitid",
         247,
@@ -28,8 +29,10 @@ pub const ROWS: &[Row] = &[
         &[Errno::EINTR],
         waitid,
     )
-    .without("all of rusage but times"),
+    .without(USAGE),
 ];
+
+const USAGE: &str = "all of rusage but times, memory, page faults and voluntary switches";
 
 const NO_HANG: u64 = 1;
 const STOPPED: u64 = 2;
@@ -112,7 +115,7 @@ fn wait4(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
         Report::Change(StateChange::Continued) => Value::concrete(0xffff),
     };
     if call.args[3] != 0 {
-        kernel.check(call.args[3], crate::syscalls::identity::USAGE_SIZE, true)?;
+        kernel.check(call.args[3], USAGE_SIZE, true)?;
     }
     if call.args[1] != 0 {
         let mut bytes = Buffer::zeroed(4);
@@ -224,10 +227,14 @@ impl Kernel<'_, '_> {
             Report::Exit(_) => {
                 child.exit_state = ExitState::Reaped;
                 let used = child.cpu_ns.saturating_add(child.children_cpu_ns);
+                let most = child.most_memory.max(child.children_most_memory).max(1);
+                let waits = child.waits.saturating_add(child.children_waits);
                 self.host.has_exits = true;
                 self.host.announce_exit(pid, REAPED);
                 let own = self.process_mut();
                 own.children_cpu_ns = own.children_cpu_ns.saturating_add(used);
+                own.children_most_memory = own.children_most_memory.max(most);
+                own.children_waits = own.children_waits.saturating_add(waits);
             }
         }
     }
@@ -237,7 +244,11 @@ impl Kernel<'_, '_> {
             return Ok(());
         }
         let child = self.host.process_by_pid(pid);
-        let used = child.map_or(0, |child| child.cpu_ns);
-        self.write_bytes(address, &crate::syscalls::identity::usage(used))
+        let used = Usage {
+            cpu_ns: child.map_or(0, |child| child.cpu_ns),
+            memory: child.map(|child| child.most_memory.max(child.children_most_memory)),
+            waits: child.map_or(0, |child| child.waits),
+        };
+        self.write_bytes(address, &used.to_bytes())
     }
 }

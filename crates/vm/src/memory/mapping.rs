@@ -377,6 +377,7 @@ impl Memory {
 
     /// Updates the totals after the footprint of an object has changed.
     fn account(&mut self, before: Footprint, after: Footprint) {
+        self.peak_bytes = self.peak_bytes();
         self.heap_bytes = self.heap_bytes - before.counted + after.counted;
         self.reserved_bytes = self.reserved_bytes - before.reserved + after.reserved;
         self.data_bytes = self.data_bytes - before.data + after.data;

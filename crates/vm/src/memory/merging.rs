@@ -221,6 +221,7 @@ impl Merge<'_> {
         };
         Some(Memory {
             tables,
+            peak_bytes: first.peak_bytes.max(second.peak_bytes),
             ..first.clone()
         })
     }

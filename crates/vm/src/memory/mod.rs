@@ -74,6 +74,8 @@ pub struct Memory {
     tables: Arc<Tables>,
     /// Total size of live heap blocks and mappings.
     heap_bytes: u64,
+    /// The largest value that it ever had.
+    peak_bytes: u64,
     /// Bytes of mappings that do not count as memory in use: reservations and files.
     reserved_bytes: u64,
     /// Bytes of heap blocks and of private writable mappings.
@@ -148,6 +150,7 @@ impl Memory {
                 fixed: Vec::new(),
             }),
             heap_bytes: 0,
+            peak_bytes: 0,
             reserved_bytes: 0,
             data_bytes: 0,
             runs: 0,
@@ -170,6 +173,7 @@ impl Memory {
                 fixed: Vec::new(),
             }),
             heap_bytes: 0,
+            peak_bytes: 0,
             reserved_bytes: 0,
             data_bytes: 0,
             runs: 0,
@@ -192,6 +196,16 @@ impl Memory {
     /// Total size of live heap blocks and mappings.
     pub fn heap_bytes(&self) -> u64 {
         self.heap_bytes
+    }
+
+    /// Returns the largest total size that live heap blocks and mappings ever had.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_bytes.max(self.heap_bytes)
+    }
+
+    /// Starts to look for the largest total size anew, in the memory of a new process.
+    pub fn reset_peak(&mut self) {
+        self.peak_bytes = 0;
     }
 
     /// Returns whether neither this memory nor `copy`, its clone, was written since the clone was
@@ -391,6 +405,7 @@ impl Memory {
         match self.near(start) {
             Some(object) if object.start == start && object.kind == kind && object.is_live() => {
                 let footprint = object.footprint();
+                self.peak_bytes = self.peak_bytes();
                 self.heap_bytes -= footprint.counted;
                 self.data_bytes -= footprint.data;
                 if let Some(object) = self.near_mut(start) {

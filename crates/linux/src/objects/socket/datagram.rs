@@ -251,6 +251,7 @@ impl Kernel<'_, '_> {
             return Err(Errno::EPERM.into());
         }
         let remote = self.host.socket(peer).map(|peer| peer.local.clone());
+        self.name_to_pass_credentials(open.object);
         let socket = self.socket_of(open)?;
         socket.state = SocketState::Connected { peer: Some(peer) };
         socket.connect_report = ConnectReport::Connected;
@@ -282,7 +283,7 @@ impl Kernel<'_, '_> {
         if kind == SocketType::Packets && !socket.is_connected() {
             return Err(Errno::ENOTCONN.into());
         }
-        let (from, write_shut) = (socket.local.clone(), socket.write_shut);
+        let write_shut = socket.write_shut;
         let limit = u64::from(socket.options.send_buffer);
         let peer = match (&ancillary.to, state) {
             (Some(to), _) if kind == SocketType::Datagram => Some(self.find_unix(to, kind)?),
@@ -325,8 +326,9 @@ impl Kernel<'_, '_> {
                 "send to a UNIX socket",
             ));
         }
+        self.name_to_pass_credentials(open.object);
         let message = ReceivedMessage {
-            from,
+            from: self.socket_of(open)?.local.clone(),
             rights: ancillary.rights.clone(),
             credentials: Some(credentials),
             ..ReceivedMessage::plain(join(parts.to_vec()))

@@ -43,6 +43,20 @@ impl Kernel<'_, '_> {
         }
     }
 
+    /// Gives a socket with `SO_PASSCRED` a name, by which receivers can answer it.
+    pub(super) fn name_to_pass_credentials(&mut self, id: ObjectId) {
+        let wants =
+            |socket: &&Socket| socket.options.pass_credentials && socket.local == Address::Unnamed;
+        let Some(kind) = self.host.socket(id).filter(wants).map(|socket| socket.kind) else {
+            return;
+        };
+        let name = self.host.free_unix_name(kind);
+        if let Some(socket) = self.host.socket_mut(id) {
+            socket.local = name;
+            socket.bound = true;
+        }
+    }
+
     /// `connect` of a connection-oriented UNIX socket.
     pub fn connect_unix(&mut self, open: OpenObject<'_>, to: &Address) -> Result<(), Stop> {
         let kind = self.socket_of(open)?.kind;
@@ -66,6 +80,8 @@ impl Kernel<'_, '_> {
             SocketState::Connected { .. } => return Err(Errno::EISCONN.into()),
             _ => return Err(Errno::EINVAL.into()),
         }
+        self.name_to_pass_credentials(open.object);
+        let socket = self.socket_of(open)?;
         socket.owner = owner;
         socket.remote = remote.unwrap_or(Address::Unnamed);
         socket.connect_report = ConnectReport::Connected;
