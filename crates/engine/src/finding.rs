@@ -68,6 +68,9 @@ pub struct Finding {
     pub message: String,
     /// The stack of the thread, innermost frame first.
     pub stack: Vec<SourceFrame>,
+    /// Functions that the thread was in and their arguments, innermost first, inlined ones without.
+    /// Symbolic arguments are `None`.
+    pub arguments: Vec<(String, Vec<Option<u64>>)>,
     /// Name, activity and stack of each thread, if there are several.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
     /// The stack at which the memory concerned was allocated.

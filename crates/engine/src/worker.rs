@@ -397,6 +397,7 @@ impl Worker<'_> {
         Finding {
             failures: host.map_or_else(Vec::new, |host| self.failures(host)),
             values: Vec::new(),
+            arguments: host.map_or_else(Vec::new, |host| self.arguments(host)),
             threads,
             kind: bug.kind,
             message: place.message,
@@ -410,6 +411,22 @@ impl Worker<'_> {
             output,
             files: Vec::new(),
         }
+    }
+
+    /// Returns the functions that the running thread of a host is in, and their arguments.
+    fn arguments(&self, host: &Host) -> Vec<(String, Vec<Option<u64>>)> {
+        const MOST: usize = 200;
+        let (thread, image) = (host.thread(), &self.images[usize::from(host.image().0)]);
+        let frames = thread.frames.iter().rev().take(MOST);
+        let described = frames.filter_map(|frame| {
+            let function = &image.program().functions[frame.function.0 as usize];
+            let count = image.code(frame.function)?.parameter_registers as usize;
+            let first = frame.base as usize;
+            let values = thread.registers.get(first..first + count)?.iter();
+            let values = values.map(|value| value.as_concrete()).collect();
+            Some((function.name.clone(), values))
+        });
+        described.collect()
     }
 
     /// Returns the failures that were injected into a host, and where.

@@ -353,6 +353,7 @@ fn as_told(found: &JobFinding) -> WorldFinding {
         threads: Vec::new(),
         allocated: Vec::new(),
         freed: Vec::new(),
+        arguments: Vec::new(),
         failures: Vec::new(),
         values: Vec::new(),
         trace: found.trace.host(&entry.host),

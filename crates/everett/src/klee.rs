@@ -325,6 +325,24 @@ pub fn klee_tests(folder: &Path) -> u64 {
     names.filter_map(number).max().unwrap_or(0)
 }
 
+/// Returns the arguments of a frame as KLEE shows them, without names. A function that is inlined is
+/// not among those that have arguments.
+fn arguments_of<'a>(
+    function: &str,
+    known: &mut (impl Iterator<Item = &'a (String, Vec<Option<u64>>)> + Clone),
+) -> String {
+    let mut rest = known.clone();
+    let Some((_, values)) = rest.find(|(name, _)| name == function) else {
+        return String::new();
+    };
+    *known = rest;
+    let shown = values.iter().map(|value| match value {
+        Some(value) => value.to_string(),
+        None => "symbolic".to_owned(),
+    });
+    shown.collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the text of an `.err` file.
 fn error_text(finding: &Finding, text: &str) -> String {
     let mut out = format!("Error: {text}\n");
@@ -333,7 +351,9 @@ fn error_text(finding: &Finding, text: &str) -> String {
     }
     out.push_str("Stack: \n");
     let own = |frame: &&SourceFrame| frame.line > 0;
+    let mut known = finding.arguments.iter();
     for (number, frame) in finding.stack.iter().filter(own).enumerate() {
+        let arguments = arguments_of(&frame.function, &mut known);
         // KLEE shows lines of its assembly file here, which does not exist.
         let SourceFrame {
             function,
@@ -341,7 +361,11 @@ fn error_text(finding: &Finding, text: &str) -> String {
             line,
             ..
         } = frame;
-        let _ = writeln!(out, "\t#{number}{:08} in {function}() at {file}:{line}", 0);
+        let _ = writeln!(
+            out,
+            "\t#{number}{:08} in {function}({arguments}) at {file}:{line}",
+            0
+        );
     }
     let _ = writeln!(
         out,

@@ -364,6 +364,13 @@ impl Host {
         process.map_or(u64::MAX, |process| process.max_heap)
     }
 
+    /// Notes how much memory a process has had.
+    pub fn note_memory(&mut self, pid: u32, bytes: u64) {
+        if let Some(process) = self.state.process_by_pid_mut(pid) {
+            process.most_memory = process.most_memory.max(bytes);
+        }
+    }
+
     /// Maximum bytes of the stack of the first thread of a process.
     pub fn stack_limit(&self, pid: u32) -> u64 {
         let process = self.state.process_by_pid(pid);

@@ -18,6 +18,7 @@ pub const CLONE3: u64 = 435;
 pub const EXECVE: u64 = 59;
 pub const EXIT: u64 = 60;
 pub const SIGALTSTACK: u64 = 131;
+pub const GETRUSAGE: u64 = 98;
 pub const SETRLIMIT: u64 = 160;
 pub const PRLIMIT64: u64 = 302;
 pub const FUTEX: u64 = 202;

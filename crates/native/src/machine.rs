@@ -674,6 +674,10 @@ impl<'c> NativeMachine<'c> {
             jump: None,
         };
         let is_internal = native.loading.is_some() || native.is_in_allocator(call.number);
+        if [call_numbers::GETRUSAGE, call_numbers::EXIT_GROUP].contains(&call.number) {
+            let peak = crate::sandbox::peak(native.tracee.process);
+            self.host.note_memory(name.pid, peak);
+        }
         let (around, tracee) = (&mut around!(self), &mut native.tracee);
         let served = match is_internal {
             true => self.host.serve_internal(around, tracee, &system_call),

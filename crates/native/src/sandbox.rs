@@ -214,6 +214,13 @@ pub fn private_memory(process: Pid) -> u64 {
 const STATUS: usize = 4096;
 
 /// Returns sizes from the status of a process, in bytes.
+/// Returns the most memory that a process ever had resident, in whole MiB: a few pages more or less
+/// depend on the machine.
+pub fn peak(process: Pid) -> u64 {
+    let [peak] = status(process, ["VmHWM:"]);
+    peak & !((1 << 20) - 1)
+}
+
 fn status<const N: usize>(process: Pid, names: [&str; N]) -> [u64; N] {
     looks::note(1);
     let mut text = [0; STATUS];

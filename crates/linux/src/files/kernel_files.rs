@@ -20,6 +20,7 @@ pub const TEXTS: &[(&str, &str)] = &[
         "/proc/diskstats",
         "   8       1 sda1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
     ),
+    ("/proc/interrupts", "           CPU0       \nLOC:          0   Local timer interrupts\n"),
     ("/proc/locks", ""),
     ("/proc/misc", ""),
     ("/proc/modules", ""),
@@ -39,6 +40,11 @@ pub const TEXTS: &[(&str, &str)] = &[
         "  sl  local_address                         remote_address                        st \
          tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n",
     ),
+    (
+        "/proc/net/rt_cache",
+        "Iface\tDestination\tGateway \tFlags\t\tRefCnt\tUse\tMetric\tSource\t\tMTU\tWindow\tIRTT\t\
+         TOS\tHHRef\tHHUptod\tSpecDst\n",
+    ),
     ("/proc/net/snmp", SNMP),
     ("/proc/net/wireless", WIRELESS),
     (
@@ -52,6 +58,11 @@ pub const TEXTS: &[(&str, &str)] = &[
     ),
     ("/proc/pressure/io", PRESSURE),
     ("/proc/pressure/memory", PRESSURE),
+    (
+        "/proc/softirqs",
+        "                    CPU0       \n          HI:          0\n       TIMER:          0\n\
+         \x20     NET_TX:          0\n      NET_RX:          0\n",
+    ),
     ("/proc/sys/fs/aio-nr", "0\n"),
     ("/proc/sys/fs/dentry-state", "0\t0\t45\t0\t0\t0\n"),
     ("/proc/sys/fs/file-nr", "0\t0\t1048576\n"),
@@ -61,6 +72,7 @@ pub const TEXTS: &[(&str, &str)] = &[
         "/proc/sys/kernel/seccomp/actions_avail",
         "kill_process kill_thread trap errno user_notif trace log allow\n",
     ),
+    ("/proc/timer_list", "Timer List Version: v0.9\nHRTIMER_MAX_CLOCK_BASES: 8\n"),
     ("/proc/vmstat", MEMORY_COUNTERS),
 ];
 

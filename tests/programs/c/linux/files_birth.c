@@ -1,7 +1,6 @@
 // exec:
 // When a file was made, as statx tells if it is asked; where the kernel has made the file, nobody knows.
 #include "files.h"
-#include <linux/stat.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 
