@@ -171,6 +171,45 @@ int main(void) {
     assert_eq!(messages.matches("KLEE: ERROR").count(), 1, "{messages}");
 }
 
+/// Stacks in files of errors show what functions were called with.
+#[test]
+fn stacks_have_arguments() {
+    const CALLS: &str = r#"
+#include <klee/klee.h>
+__attribute__((noinline)) static int inner(int divisor, int dividend) {
+  return dividend / divisor;
+}
+__attribute__((noinline)) static int outer(int number, long divisor) {
+  return inner((int)divisor, number);
+}
+int main(void) {
+  int number;
+  klee_make_symbolic(&number, sizeof number, "number");
+  return outer(number, number == 7 ? 0 : 1);
+}
+"#;
+    let folder = folder("klee-arguments");
+    build(&folder, "calls", CALLS, &["-g", "-O0"]);
+    let (errors, endings) = errors(&folder, "./calls");
+    assert_eq!(errors, ["4: divide by zero"]);
+    assert_eq!(endings, ["div.err"]);
+    let files = fs::read_dir(folder.join("out")).expect("a folder");
+    let mut paths = files.flatten().map(|file| file.path());
+    let path = paths.find(|path| path.to_string_lossy().ends_with(".div.err"));
+    let text = fs::read_to_string(path.expect("a file")).expect("a text");
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("\t#"))
+        .take(2)
+        .map(|line| line.split(" at ").next().unwrap_or_default())
+        .collect();
+    let expected = [
+        "\t#000000000 in inner(0, symbolic)",
+        "\t#100000000 in outer(symbolic, 0)",
+    ];
+    assert_eq!(lines, expected, "{text}");
+}
+
 /// As KLEE does, a run prints what the program prints: once what paths have in common.
 #[test]
 fn what_the_program_prints_is_printed() {

@@ -55,7 +55,7 @@ fn calls_that_are_refused_or_ignored_are_told() {
         ("clone", &[0x4000_0011], "a namespace of clone"),
         ("clone", &[0x1_1f00], "CLONE_PIDFD of a thread"),
         ("clone", &[0x411], "a process that shares its files"),
-        ("setrlimit", &[3, little], "resource limit 3"),
+        ("setrlimit", &[15, little], "resource limit 15"),
         (
             "arch_prctl",
             &[0x1001, block],
@@ -97,6 +97,7 @@ fn what_linux_refuses_too_is_not_told() {
         ("arch_prctl", &[0x3001, much]),
         ("membarrier", &[3]),
         ("setrlimit", &[9, much]),
+        ("setrlimit", &[3, little]),
         ("membarrier", &[0]),
         ("setfsuid", &[77]),
         ("shmctl", &[0, 99, zero]),
