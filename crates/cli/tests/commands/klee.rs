@@ -185,7 +185,9 @@ __attribute__((noinline)) static int outer(int number, long divisor) {
 int main(void) {
   int number;
   klee_make_symbolic(&number, sizeof number, "number");
-  return outer(number, number == 7 ? 0 : 1);
+  if (number == 7)
+    return outer(number, 0);
+  return outer(number, 1);
 }
 "#;
     let folder = folder("klee-arguments");

@@ -20,7 +20,10 @@ pub const TEXTS: &[(&str, &str)] = &[
         "/proc/diskstats",
         "   8       1 sda1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
     ),
-    ("/proc/interrupts", "           CPU0       \nLOC:          0   Local timer interrupts\n"),
+    (
+        "/proc/interrupts",
+        "           CPU0       \nLOC:          0   Local timer interrupts\n",
+    ),
     ("/proc/locks", ""),
     ("/proc/misc", ""),
     ("/proc/modules", ""),
@@ -72,7 +75,10 @@ pub const TEXTS: &[(&str, &str)] = &[
         "/proc/sys/kernel/seccomp/actions_avail",
         "kill_process kill_thread trap errno user_notif trace log allow\n",
     ),
-    ("/proc/timer_list", "Timer List Version: v0.9\nHRTIMER_MAX_CLOCK_BASES: 8\n"),
+    (
+        "/proc/timer_list",
+        "Timer List Version: v0.9\nHRTIMER_MAX_CLOCK_BASES: 8\n",
+    ),
     ("/proc/vmstat", MEMORY_COUNTERS),
 ];
 
