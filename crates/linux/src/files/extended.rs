@@ -12,12 +12,15 @@ const ROOM: [usize; 2] = [88, 4096 - 36];
 /// Bytes that an attribute takes besides its name and its value.
 const OWN_ROOM: usize = 16;
 
+/// The name and the value of an attribute.
+type Attribute = (Vec<u8>, Buffer);
+
 /// The extended attributes of a file, in the order in which they were set. Cloning is O(1).
 #[derive(Clone, Debug, Default)]
-pub struct Attributes(Option<Arc<Vec<(Vec<u8>, Buffer)>>>);
+pub struct Attributes(Option<Arc<Vec<Attribute>>>);
 
 impl Attributes {
-    fn all(&self) -> &[(Vec<u8>, Buffer)] {
+    fn all(&self) -> &[Attribute] {
         self.0.as_ref().map_or(&[], |all| all.as_slice())
     }
 

@@ -256,7 +256,7 @@ impl Kernel<'_, '_> {
     fn has_attributes(&self, id: InodeId) -> bool {
         let tree = &self.host.files.tree;
         let inode = tree.get(id);
-        !inode.is_of_kernel() && !(inode.is_directory() && tree.is_in_proc(id))
+        !(inode.is_of_kernel() || inode.is_directory() && tree.is_in_proc(id))
     }
 
     /// The file, if it can have an attribute of this name and the process may access that.
@@ -311,7 +311,7 @@ impl Kernel<'_, '_> {
             _ => return Err(Errno::EOPNOTSUPP.into()),
         };
         let len = value.len();
-        if len != 0 && (len < HEADER || (len - HEADER) % ENTRY != 0) {
+        if len != 0 && (len < HEADER || !(len - HEADER).is_multiple_of(ENTRY)) {
             return Err(Errno::EINVAL.into());
         }
         let inode = self.host.files.tree.get(id);
