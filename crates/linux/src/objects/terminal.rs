@@ -231,13 +231,9 @@ impl Terminal {
             let typed = std::mem::take(&mut self.typed);
             self.accept(&typed);
         }
-        let (had, has) = (self.settings.has_usual_stop(), settings.has_usual_stop());
-        if had != has {
-            self.report(if has {
-                packet::DO_STOP
-            } else {
-                packet::NO_STOP
-            });
+        let has = settings.has_usual_stop();
+        if self.settings.has_usual_stop() != has {
+            self.report([packet::NO_STOP, packet::DO_STOP][usize::from(has)]);
         }
         let stops = flag::STOP_AND_START;
         if self.settings.input & stops != 0 && settings.input & stops == 0 {
@@ -261,11 +257,7 @@ impl Terminal {
 
     /// Sends the other side the character that stops or starts its output.
     pub fn send_stop(&mut self, stops: bool) {
-        let which = if stops {
-            character::STOP
-        } else {
-            character::START
-        };
+        let which = [character::START, character::STOP][usize::from(stops)];
         let byte = self.settings.characters[which];
         if byte != 0 {
             self.print(&text(&[byte]));

@@ -97,7 +97,7 @@ fn what_linux_refuses_too_is_not_told() {
         ("arch_prctl", &[0x3001, much]),
         ("membarrier", &[3]),
         ("setrlimit", &[9, much]),
-        ("setrlimit", &[3, little]),
+        ("setrlimit", &[3, much]),
         ("membarrier", &[0]),
         ("setfsuid", &[77]),
         ("shmctl", &[0, 99, zero]),
