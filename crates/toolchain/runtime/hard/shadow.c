@@ -205,8 +205,9 @@ static int is_of_other_memory(unsigned char value) {
   return value == HEAP_GAP || value == HEAP_FREED || value == GLOBAL_GAP;
 }
 
-// Clears what abandoned frames left in the shadow of a part of a stack, up to memory of another kind.
-static void leave_frames(word from, word to) {
+// Clears what abandoned frames left in the shadow of a part of a stack, up to memory of another kind. Returns whether
+// there was none.
+static int leave_frames(word from, word to) {
   from &= ~(word)7;
   for (word at = from; at < to;) {
     if ((at & 63) == 0 && *(uint64_t *)shadow_of(at) == 0) {
@@ -214,16 +215,33 @@ static void leave_frames(word from, word to) {
       continue;
     }
     unsigned char *value = shadow_of(at);
-    if (is_of_other_memory(*value)) return;
+    if (is_of_other_memory(*value)) return 0;
     if (*value) *value = 0;
     at += 8;
+  }
+  return 1;
+}
+
+// Does so below an address.
+static void leave_frames_below(word start, size_t reach) {
+  word end = start > reach ? start - reach : 0;
+  for (word at = start & ~(word)7; at > end;) {
+    if ((at & 63) == 0 && *(uint64_t *)shadow_of(at - 64) == 0) {
+      at -= 64;
+      continue;
+    }
+    at -= 8;
+    unsigned char *value = shadow_of(at);
+    if (is_of_other_memory(*value)) return;
+    if (*value) *value = 0;
   }
 }
 
 // How far the stack of another thread is looked at.
 enum { REACH = 1 << 20 };
 
-// The stack is about to be left in a way that the functions on it do not see, to somewhere above.
+// The stack is about to be left in a way that the functions on it do not see, to somewhere above. Calls of this before
+// jumps, and before what ends the process, are removed.
 void __asan_handle_no_return(void) {
   word here = (word)__builtin_frame_address(0);
   word end = here + REACH;
@@ -231,18 +249,16 @@ void __asan_handle_no_return(void) {
   leave_frames(here, end < ADDRESSES ? end : ADDRESSES);
 }
 
-// longjmp says where it goes. If that is on another stack, a signal handler is left: both stacks have abandoned frames.
+// longjmp says where it goes: frames above keep their red zones. If that is on another stack, a signal handler is left:
+// both stacks have abandoned frames. Blocks between the stacks say that they are two.
 static void before_jump(word target) {
   word here = (word)__builtin_frame_address(0);
   if (target > here && target - here < (word)1 << 30) {
-    leave_frames(here, target);
-    return;
+    if (leave_frames(here, target)) return;
+  } else {
+    leave_frames(here, here + REACH);
   }
-  leave_frames(here, here + REACH);
-  for (word at = (target - 1) & ~(word)7, end = target > REACH ? target - REACH : 0; at > end; at -= 8) {
-    if (is_of_other_memory(*shadow_of(at))) break;
-    if (*shadow_of(at)) *shadow_of(at) = 0;
-  }
+  leave_frames_below(target, REACH);
 }
 
 enum { SAVED_STACK_POINTER = 6 };

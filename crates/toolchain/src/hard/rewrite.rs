@@ -32,11 +32,17 @@ pub struct Dynamic {
 }
 
 /// Returns the module with the chosen atoms.
-pub fn rewrite(module: &str, extra: &Extra, atoms: &[Atom], choice: Choice<'_>) -> String {
+pub fn rewrite<'c>(
+    module: &'c str,
+    extra: &Extra,
+    atoms: &'c [Atom],
+    choice: Choice<'c>,
+) -> String {
     let mut writer = Writer::new(atoms, choice);
     writer.text.reserve(module.len() + module.len() / 8);
     let parts = parts(module);
     let two = writer.with_two_versions(module, &parts, extra);
+    writer.instrumented = instrumented(&parts);
     for part in &parts {
         match part {
             Part::Line(line) => writer.line(line),
@@ -63,6 +69,36 @@ pub fn doubled(
     two.into_iter().map(str::to_owned).collect()
 }
 
+/// The call that the instrumentation writes before calls that do not return.
+const LEAVES: &str = "__asan_handle_no_return";
+
+/// Functions of the C library that end the process, or jump by the runtime's own version.
+const KEEPING_FRAMES: [&str; 9] = [
+    "_Exit",
+    "__assert_fail",
+    "_exit",
+    "_longjmp",
+    "abort",
+    "exit",
+    "longjmp",
+    "quick_exit",
+    "siglongjmp",
+];
+
+/// Returns the instrumented functions that leave the stack by calls only.
+fn instrumented<'t>(parts: &[Part<'t>]) -> BTreeSet<&'t str> {
+    let functions = parts.iter().filter_map(|part| match part {
+        Part::Function(function) => Some(function),
+        Part::Line(_) => None,
+    });
+    functions
+        .filter(|function| {
+            function.is_checked && !function.lines.iter().any(|line| line.contains(" asm "))
+        })
+        .map(|function| function.symbol)
+        .collect()
+}
+
 /// A line of a function with an atom.
 type Marked = (usize, Kind, Mark);
 
@@ -76,6 +112,8 @@ struct Writer<'c> {
     site_of: Vec<Option<usize>>,
     /// The next atom.
     next: usize,
+    /// Functions that clear the shadow of the stack themselves before they leave it.
+    instrumented: BTreeSet<&'c str>,
 }
 
 impl<'c> Writer<'c> {
@@ -87,6 +125,7 @@ impl<'c> Writer<'c> {
             sites: Vec::new(),
             site_of: vec![None; atoms.len()],
             next: 0,
+            instrumented: BTreeSet::new(),
         }
     }
 
@@ -252,6 +291,17 @@ impl<'c> Writer<'c> {
         if changed[0].is_none() {
             changed[0] = Some(head(function.lines[0], false));
         }
+        for (at, line) in function.lines.iter().enumerate() {
+            if text::call(line).is_some_and(|call| call.callee == LEAVES)
+                && let Some(next) = self.keeping_frames(&function.lines, at + 1)
+            {
+                changed[at] = Some(String::new());
+                // The instrumentation of frames at the link would add it again.
+                let call = changed[next].take();
+                let call = call.unwrap_or_else(|| function.lines[next].to_owned());
+                changed[next] = Some(format!("{call}, !nosanitize !{{}}"));
+            }
+        }
         let mut decisions = decisions.into_iter().peekable();
         let entry = usize::from(
             function
@@ -277,6 +327,14 @@ impl<'c> Writer<'c> {
                 self.count(atom, &debug);
             }
         }
+    }
+
+    /// Returns the next call if it leaves no frame of the stack, or clears their shadow itself, up to
+    /// where it goes. The frames of functions that go on after a jump keep their red zones.
+    fn keeping_frames(&self, lines: &[&str], from: usize) -> Option<usize> {
+        let next = (from..lines.len()).find(|at| !lines[*at].contains("#dbg_"))?;
+        let callee = text::call(lines[next])?.callee;
+        (KEEPING_FRAMES.contains(&callee) || self.instrumented.contains(callee)).then_some(next)
     }
 
     /// Writes a function without atoms: bounds checks in it are disabled.
