@@ -96,6 +96,12 @@ def chat(conn):
     conn.close()
 
 
+def late(conn):
+    # Takes its time until it notices a connection.
+    time.sleep(0.05)
+    chat(conn)
+
+
 def log(conn):
     for line in lines(conn):
         pass

@@ -169,7 +169,13 @@ impl Instance {
             self.await_reaction(*connection);
         }
         match &act {
-            HostAct::Open(connection) => self.open(*connection),
+            HostAct::Open(connection) => {
+                self.open(*connection);
+                // A peer may count its connections, or say something first.
+                if !self.setup.is_datagram {
+                    self.await_reaction(*connection);
+                }
+            }
             HostAct::Accept(_) => {}
             HostAct::Refuse(connection) | HostAct::Reset(connection) => {
                 if let Some(link) = self.links.get_mut(*connection as usize) {

@@ -104,6 +104,24 @@ fn threads_signals_and_jumps_are_the_same_with_any_selection() {
     any_selection_computes_the_same(&folder, "varied", "", 10);
 }
 
+/// Frames that a jump leaves have no red zones afterwards, and frames above it keep theirs. A
+/// child of `vfork` shares them with its parent.
+#[test]
+fn frames_above_a_jump_keep_their_red_zones() {
+    const JUMPS: &str = include_str!("../../../../tests/harden/jumps.c");
+    let folder = folder("harden-jumps");
+    build(&folder, "jumps", JUMPS, &["-O2", "-g", "-pthread"]);
+    any_selection_computes_the_same(&folder, "jumps", "", 3);
+    // The last selection had all checks.
+    for how in ["vfork", "signal", "jump"] {
+        let mut command = Command::new(folder.join("chosen"));
+        let seen = command.args([how, "0123456789abc"]).output().unwrap();
+        let said = String::from_utf8_lossy(&seen.stderr).into_owned();
+        assert_eq!(seen.status.signal(), Some(SIGABRT), "{how}");
+        assert!(said.contains("out of bounds: write of 14 bytes"), "{said}");
+    }
+}
+
 #[test]
 fn loops_are_the_same_with_any_selection() {
     let folder = folder("harden-loops");

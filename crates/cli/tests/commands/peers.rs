@@ -247,6 +247,16 @@ fn a_chat_server_tells_each_schedule_how_many_are_there() {
     assert!(peer(&summary, "instances") > 1, "{summary:#}");
 }
 
+/// What a peer does at a new connection is not overtaken by what happens on another one.
+#[test]
+fn a_peer_notices_a_connection_before_another_one_ends() {
+    let words = ["+", "<", "+", "=0", "x", "=1", "<"];
+    let folder = world("late", &talking(&words, "late", ""));
+    explored(&folder, &[], 0);
+    let said = printed(&folder);
+    assert_eq!(said, BTreeSet::from(["heard 1 here|heard 2 here".to_owned()]));
+}
+
 #[test]
 fn a_logger_takes_lines_in_any_order() {
     for (order, instances) in [("any", 1), ("seen", 2)] {
