@@ -25,6 +25,8 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 pub(crate) const ATOMS: &str = "atoms.json";
 pub(crate) const ESTIMATES: &str = "estimates.json";
+/// Written by the toolchain.
+pub(crate) const MODULE: &str = "instrumented.ll";
 pub(crate) const SELECTION: &str = "selection.json";
 pub(crate) const CURVE_CSV: &str = "curve.csv";
 pub(crate) const CURVE_SVG: &str = "curve.svg";

@@ -147,6 +147,7 @@ pub fn initialised(program: &Path, notify: Notify<'_>) -> Result<PathBuf> {
 /// Step 2: divides the instrumentation into atoms.
 pub fn divide(program: &Path) -> Result<AtomsFile> {
     let folder = files::harden_folder(program);
+    check_order(program, files::MODULE)?;
     divide_module(&hard::open_instrumented(&folder)?, &folder)
 }
 
@@ -172,6 +173,7 @@ fn divide_module(instrumented: &Instrumented, folder: &Path) -> Result<AtomsFile
 /// Step 3: estimates cost and benefit of each atom.
 pub fn estimate(spec: &EstimateSpec, notify: Notify<'_>) -> Result<EstimatesFile> {
     let folder = files::harden_folder(&spec.program);
+    check_order(&spec.program, files::ATOMS)?;
     let instrumented = hard::open_instrumented(&folder)?;
     let atoms: AtomsFile = files::read(&folder.join(files::ATOMS))?;
     estimate_module(spec, &instrumented, &atoms, &folder, notify)
@@ -343,6 +345,7 @@ fn profile(
 pub fn choose(spec: &SelectSpec) -> Result<SelectionFile> {
     spec.aim.check().map_err(Error::Usage)?;
     let folder = files::harden_folder(&spec.program);
+    check_order(&spec.program, files::ESTIMATES)?;
     let estimates: EstimatesFile = files::read(&folder.join(files::ESTIMATES))?;
     choose_from(spec, &estimates, 1.0, &folder)
 }
@@ -418,6 +421,7 @@ fn choose_from(
 /// Step 5: builds the program with the selected atoms, and measures it if there is a workload.
 pub fn activate(spec: &ActivateSpec, notify: Notify<'_>) -> Result<HardFile> {
     let folder = files::harden_folder(&spec.program);
+    check_order(&spec.program, files::SELECTION)?;
     let instrumented = hard::open_instrumented(&folder)?;
     let atoms: AtomsFile = files::read(&folder.join(files::ATOMS))?;
     let estimates: EstimatesFile = files::read(&folder.join(files::ESTIMATES))?;
@@ -435,6 +439,37 @@ pub fn activate(spec: &ActivateSpec, notify: Notify<'_>) -> Result<HardFile> {
         workload: workload.as_ref(),
     };
     build.activate(&selection, notify)
+}
+
+/// Refuses steps that were done before the one that they build on was done again, up to the one that
+/// wrote this file. Files that are missing are reported by the reader.
+fn check_order(program: &Path, last: &str) -> Result<()> {
+    let folder = files::harden_folder(program);
+    let steps = [
+        (files::MODULE, "instrument"),
+        (files::ATOMS, "atoms"),
+        (files::ESTIMATES, "estimate"),
+        (files::SELECTION, "select"),
+    ];
+    let mut before = files::with_suffix(program, ".bc");
+    for (name, step) in steps {
+        let path = folder.join(name);
+        let time = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).ok();
+        if let (Some(old), Some(new)) = (time(&path), time(&before))
+            && old < new
+        {
+            let message = format!(
+                "is older than {}; run `everett harden {step}` again",
+                before.display()
+            );
+            return Err(Error::Form { path, message });
+        }
+        if name == last {
+            break;
+        }
+        before = path;
+    }
+    Ok(())
 }
 
 /// Refuses files of another build of the program.

@@ -66,9 +66,11 @@ impl HardFile {
     /// Describes the contents and the cost of the build at this path.
     pub fn text(&self, output: &Path) -> String {
         let mut lines = Vec::new();
-        let how = match self.is_measured {
-            true => "overhead",
-            false => "guessed overhead",
+        let is_estimated = self.atoms.iter().any(|atom| atom.estimated.count.is_some());
+        let how = match (self.is_measured, is_estimated) {
+            (true, _) => "overhead",
+            (false, true) => "expected overhead",
+            (false, false) => "guessed overhead",
         };
         lines.push(format!(
             "{}: {} of {} checks, {} of the benefit",

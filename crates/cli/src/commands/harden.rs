@@ -75,7 +75,7 @@ struct WorkloadArgs {
     #[arg(long, value_name = "COMMAND")]
     workload: Option<PathBuf>,
     /// How often the workload is run with each build; builds take turns.
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 }
 

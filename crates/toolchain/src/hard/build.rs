@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::Kind;
 use super::atoms::{self, Atom, Extra, Part};
 use super::program::{self, Libraries};
 use super::rewrite::{self, Choice, Dynamic};
@@ -116,11 +117,22 @@ pub fn instrument(
         frames: functions_with_frames(&tools.text_of(&frames)?),
         ..Extra::default()
     };
+    let text = extra_text(&extra);
+    let made = Instrumented::new(module, extra);
+    let is_left_out = |log: &&String| {
+        let mut atoms = made.atoms.iter();
+        !atoms.any(|atom| atom.kind == Kind::Log && atom.detail == **log)
+    };
+    if let Some(log) = options.logs.iter().find(is_left_out) {
+        return Err(tools.error(format!(
+            "it has no call of {log} whose result is not used, so none can be left out"
+        )));
+    }
     let path = folder.join(MODULE);
-    fs::write(&path, &module).context("write", &path)?;
+    fs::write(&path, &made.module).context("write", &path)?;
     let path = folder.join(EXTRA);
-    fs::write(&path, extra_text(&extra)).context("write", &path)?;
-    Ok(Instrumented::new(module, extra))
+    fs::write(&path, text).context("write", &path)?;
+    Ok(made)
 }
 
 /// Reads the files that [`instrument`] has written to a folder.
