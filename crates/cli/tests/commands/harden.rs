@@ -528,9 +528,11 @@ struct Asked {
 }
 
 impl Asked {
-    fn start(name: &str, settings: &[(&str, &str)]) -> Asked {
+    fn start(name: &str, source: &str, settings: &[(&str, &str)]) -> Asked {
         let folder = folder(name);
-        build(&folder, "requests", REQUESTS, &["-O2", "-g"]);
+        build(&folder, "requests", source, &["-O2", "-g"]);
+        // A process that was killed has left its socket behind.
+        drop(UnixDatagram::bind(folder.join("control")));
         estimate(&folder, "requests");
         expect(
             everett(&folder).args(["harden", "select", "--budget", "0", "requests"]),
@@ -596,20 +598,88 @@ fn figure(answer: &str, name: &str) -> u64 {
 /// The control socket accepts a budget, and answers with figures.
 #[test]
 fn a_running_program_can_be_asked() {
-    let mut program = Asked::start("harden-control", &[]);
+    let mut program = Asked::start("harden-control", REQUESTS, &[]);
     program.request("hello", 1);
     let answer = program.ask("budget 7", "hello");
     assert_eq!(figure(&answer, "budget_permille"), 70, "{answer}");
     assert_eq!(figure(&answer, "requests"), 64, "{answer}");
     assert_eq!(figure(&answer, "late_permille"), 0, "{answer}");
+    // What is no number changes nothing.
+    let answer = program.ask("budget x", "hello");
+    assert_eq!(figure(&answer, "budget_permille"), 70, "{answer}");
+    let answer = program.ask("budget 2.5%\n", "hello");
+    assert_eq!(figure(&answer, "budget_permille"), 25, "{answer}");
+    // Another process of the program runs without.
+    let folder = program.short.path().join("there");
+    let other = |name: &str, value: &str| {
+        let mut command = Command::new(folder.join("requests.hard"));
+        command.current_dir(&folder).env(name, value);
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    let second = other("EVERETT_CONTROL", "control");
+    assert!(second.status.success(), "{second:?}");
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(said.contains("is that of another process"), "{said}");
+    for (name, value) in [("EVERETT_BUDGET", "all"), ("EVERETT_LATENCY", "")] {
+        let refused = other(name, value);
+        assert_eq!(refused.status.signal(), Some(SIGABRT), "{name}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(&format!("{name} is not a number")), "{said}");
+    }
     program.end();
+}
+
+/// The budget is that of a process and its children, and any of them answers.
+#[test]
+fn children_share_the_budget() {
+    const CHILDREN: &str = include_str!("../../../../tests/harden/children.c");
+    let mut program = Asked::start("harden-children", CHILDREN, &[]);
+    program.request("hello", 2);
+    let control = program.short.path().join("there/control");
+    program.socket.send_to(b"budget 9", control).unwrap();
+    program.request("hello", 1);
+    program.request("hello", 1);
+    let mut answer = [0; 1000];
+    let size = program.socket.recv(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer[..size]).into_owned();
+    assert_eq!(figure(&answer, "requests"), 64 * 3, "{answer}");
+    let control = program.short.path().join("there/control");
+    program.socket.send_to(b"figures", control).unwrap();
+    program.request("hello", 1);
+    let size = program.socket.recv(&mut [0; 1000]).unwrap();
+    assert!(size > 0);
+    program.end();
+}
+
+/// What was made before its input was made again is about another build.
+#[test]
+fn steps_that_are_out_of_date_are_refused() {
+    let folder = folder("harden-stale");
+    let source = "#include <stdio.h>\nint main(int c, char **v) { printf(\"%s\", v[c - 1]); }\n";
+    build(&folder, "program", source, &["-O1", "-g"]);
+    estimate(&folder, "program");
+    let step = |words: &[&str], code| {
+        let output = expect(everett(&folder).arg("harden").args(words), code);
+        crate::common::text(&output)
+    };
+    step(&["select", "--budget", "50", "program"], 0);
+    build(&folder, "program", source, &["-O1", "-g"]);
+    let said = step(&["activate", "program"], 2);
+    assert!(said.contains("run `everett harden instrument` again"), "{said}");
+    step(&["instrument", "program"], 0);
+    let said = step(&["select", "--budget", "50", "program"], 2);
+    assert!(said.contains("run `everett harden atoms` again"), "{said}");
+    let said = step(&["instrument", "--log", "nofunction", "program"], 2);
+    assert!(said.contains("no call of nofunction"), "{said}");
+    let said = step(&["estimate", "--rounds", "0", "program"], 2);
+    assert!(said.contains("invalid value '0'"), "{said}");
 }
 
 /// Requests that take longer than they may are checked less and less, whatever the budget.
 #[test]
 fn a_running_program_keeps_the_time_of_requests() {
     let settings = [("EVERETT_BUDGET", "100000"), ("EVERETT_LATENCY", "100")];
-    let mut program = Asked::start("harden-latency", &settings);
+    let mut program = Asked::start("harden-latency", REQUESTS, &settings);
     program.request("slow", 64 * 5);
     let answer = program.ask("figures", "slow");
     assert_eq!(figure(&answer, "latency_microseconds"), 100, "{answer}");
