@@ -173,7 +173,7 @@ pub(crate) const LOST: &str = "lost-state";
 /// Names of limits that say what is missing from the results, so that a resumed search must know
 /// them. Limits on time, memory, paths and forks are not among them, because that search has its
 /// own.
-pub(crate) const KEPT_LIMITS: [&str; 18] = [
+pub(crate) const KEPT_LIMITS: [&str; 19] = [
     "max-depth",
     "max-heap",
     "max-instructions",
@@ -192,7 +192,11 @@ pub(crate) const KEPT_LIMITS: [&str; 18] = [
     LOST,
     "klee_set_forking",
     "only-seeds",
+    PEERS,
 ];
+
+/// The name of the limit that is noted when a live peer does not answer.
+pub(crate) const PEERS: &str = "peers";
 
 /// The name of the limit on events of a host.
 pub const EVENTS: &str = "max-events";

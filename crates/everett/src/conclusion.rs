@@ -22,11 +22,12 @@ pub enum Conclusion {
 }
 
 /// Limits that are not options of the user: something is wrong with the setup, or unsupported.
-const FAILURES: [&str; 6] = [
+const FAILURES: [&str; 7] = [
     "begin",
     "diverged",
     "invariant",
     "lost-state",
+    "peers",
     "solver",
     "unsupported",
 ];

@@ -91,6 +91,10 @@ pub struct Instance {
     awaited: Option<ConnectionId>,
     /// Whether anything arrived since then.
     has_reacted: bool,
+    /// The connection that was opened last, until something is sent on it.
+    unspoken: Option<ConnectionId>,
+    /// Whether the peer has said something on a connection on which nothing had been sent.
+    greets: bool,
     /// The counter value when the instance was last asked.
     pub used: u64,
 }
@@ -115,6 +119,8 @@ impl Instance {
             told: Vec::new(),
             awaited: None,
             has_reacted: false,
+            unspoken: None,
+            greets: false,
             used: 0,
         }
     }
@@ -167,12 +173,14 @@ impl Instance {
         }
         if let HostAct::Send(connection, _) | HostAct::End(connection) = &act {
             self.await_reaction(*connection);
+            self.unspoken = self.unspoken.filter(|opened| opened != connection);
         }
         match &act {
             HostAct::Open(connection) => {
                 self.open(*connection);
-                // A peer may count its connections, or say something first.
-                if !self.setup.is_datagram {
+                self.unspoken = Some(*connection);
+                // A peer that says something first has then noticed the connection.
+                if self.greets {
                     self.await_reaction(*connection);
                 }
             }
@@ -243,10 +251,13 @@ impl Instance {
 
     /// Reads and writes as many bytes as possible, and accepts clients.
     fn move_bytes(&mut self) {
-        for link in self.links.iter_mut().flatten() {
+        for (link, connection) in self.links.iter_mut().zip(0..) {
+            let Some(link) = link else { continue };
             link.write();
             link.read(&mut self.chunk);
-            self.has_reacted |= link.take_arrivals() > 0;
+            let has_arrived = link.take_arrivals() > 0;
+            self.has_reacted |= has_arrived;
+            self.greets |= has_arrived && self.unspoken == Some(connection);
         }
         while let Some(listener) = &self.listener {
             match listener.accept(&mut self.links) {

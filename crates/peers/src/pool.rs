@@ -271,7 +271,15 @@ impl Pool {
         }
         acts.into_iter().for_each(|act| instance.tell(act));
         lock(&self.counts).live += 1;
-        instance.ask()
+        let act = instance.ask()?;
+        // A peer that Everett has not started, and that never answered, is not a peer that refuses.
+        let is_outside = setup.command.is_empty() && !setup.is_client;
+        if is_outside && matches!(act, PeerAct::Refuse(_)) && lock(&self.recording).len() == 0 {
+            let message = format!("nothing listens at {}: start it first", setup.listen);
+            live.broken = Some(message.clone());
+            return Err(message);
+        }
+        Ok(act)
     }
 
     /// Returns an instance at a position that was told at most these acts.

@@ -23,6 +23,15 @@ pub enum Where {
     Unix(PathBuf),
 }
 
+impl std::fmt::Display for Where {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Where::Internet(address) => address.fmt(f),
+            Where::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
 /// The condition under which a live peer is ready.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReadyWhen {

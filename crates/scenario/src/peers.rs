@@ -153,8 +153,11 @@ impl PeerReader<'_> {
             node.and_then(|node| values.duration_ns(node, diagnostics))
         };
         let small = |node: Option<&TomlNode>, usual: u32, diagnostics: &mut Diagnostics| {
-            let said = node.and_then(|node| values.small(node, diagnostics));
-            said.unwrap_or(usual).max(1)
+            let said = node.and_then(|node| Some((node, values.small(node, diagnostics)?)));
+            if let Some((node, 0)) = said {
+                diagnostics.error(node.span, "0 is too few: there is at least one");
+            }
+            said.map_or(usual, |(_, number)| number).max(1)
         };
         Some(PeerSetup {
             env: self.env(table, values, diagnostics),

@@ -665,7 +665,10 @@ fn steps_that_are_out_of_date_are_refused() {
     step(&["select", "--budget", "50", "program"], 0);
     build(&folder, "program", source, &["-O1", "-g"]);
     let said = step(&["activate", "program"], 2);
-    assert!(said.contains("run `everett harden instrument` again"), "{said}");
+    assert!(
+        said.contains("run `everett harden instrument` again"),
+        "{said}"
+    );
     step(&["instrument", "program"], 0);
     let said = step(&["select", "--budget", "50", "program"], 2);
     assert!(said.contains("run `everett harden atoms` again"), "{said}");

@@ -181,7 +181,7 @@ fn nothing_live_is_started_without_permission() {
     let output = expect(&mut run(&folder, "out", &[]), 2);
     says(&output, "--allow-live lets them be started and contacted");
     assert!(!folder.join("out").exists());
-    let output = expect(&mut run(&folder, "out", &["--allow-live"]), 0);
+    let output = expect(&mut run(&folder, "out", &["--allow-live"]), 2);
     drop(output);
     let failed = summary(&folder.join("out"));
     warns(&failed, "it ended before it was ready");
@@ -254,7 +254,10 @@ fn a_peer_notices_a_connection_before_another_one_ends() {
     let folder = world("late", &talking(&words, "late", ""));
     explored(&folder, &[], 0);
     let said = printed(&folder);
-    assert_eq!(said, BTreeSet::from(["heard 1 here|heard 2 here".to_owned()]));
+    assert_eq!(
+        said,
+        BTreeSet::from(["heard 1 here|heard 2 here".to_owned()])
+    );
 }
 
 #[test]
@@ -336,7 +339,7 @@ fn schedules_and_failing_calls_find_the_same_live_and_as_a_host() {
 fn a_peer_that_is_not_deterministic_is_reported_unless_that_is_said() {
     let words = ["+", "<", "?a|b", "<"];
     let folder = world("varying", &talking(&words, "key", ""));
-    let summary = explored(&folder, &[], 0);
+    let summary = explored(&folder, &[], 2);
     assert_eq!(summary["complete"], false, "{summary:#}");
     warns(&summary, "peer db does not answer: it is not deterministic");
     let folder = world("varies", &talking(&words, "key", "varies = [\"[0-9]{6}\"]"));
@@ -377,13 +380,54 @@ fn bad_peers_have_clear_outcomes() {
     }
 }
 
+/// A peer that is not there cuts off all paths, and that is not success.
+#[test]
+fn a_peer_that_cannot_be_reached_is_work_that_is_not_done() {
+    // Nobody listens at a port that was free.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("an address");
+    drop(free);
+    let started = talking(&["+"], "echo", "");
+    let outside = started.replace(
+        "listen = \"127.0.0.1:0\"",
+        &format!("listen = \"{address}\""),
+    );
+    let outside: Vec<&str> = outside
+        .lines()
+        .filter(|line| !line.starts_with("command"))
+        .collect();
+    let cases = [
+        (
+            "not_started",
+            started.replace("peer.py", "nothing.py"),
+            "it ended before it was ready",
+        ),
+        (
+            "not_there",
+            outside.join("\n"),
+            "nothing listens at 127.0.0.1:",
+        ),
+    ];
+    for (name, scenario, why) in cases {
+        let folder = world(name, &scenario);
+        let summary = explored(&folder, &[], 2);
+        assert_eq!(summary["complete"], false, "{summary:#}");
+        warns(&summary, why);
+    }
+    let folder = world("few", &talking(&["+"], "echo", "instances = 0"));
+    says(
+        &expect(&mut run(&folder, "out", &["--allow-live"]), 2),
+        "0 is too few",
+    );
+}
+
 #[test]
 fn a_flood_that_is_read_for_ever_is_cut_off() {
     let folder = world(
         "flood",
         &talking(&["+", "."], "floods", "max_bytes = \"1M\""),
     );
-    let summary = explored(&folder, &[], 0);
+    let summary = explored(&folder, &[], 2);
     assert_eq!(summary["complete"], false);
     warns(&summary, "its recording has more than 1048576 bytes");
 }
@@ -488,7 +532,7 @@ fn symbolic_bytes_get_one_value_or_all_or_are_refused() {
     assert!(all["bytes_concretised"].is_null(), "{all:#}");
     assert!(peer(&all, "live") > 10, "each value is asked: {all:#}");
     let folder = world("refuse", &talking(&words, "echo", "symbolic = \"refuse\""));
-    let refused = explored(&folder, &[], 0);
+    let refused = explored(&folder, &[], 2);
     assert_eq!(refused["complete"], false);
     warns(&refused, "symbolic bytes to db, which are refused");
 }

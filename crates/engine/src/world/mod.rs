@@ -47,7 +47,7 @@ use crate::observe::{Keep, StateView};
 use crate::oracle::Fork;
 use crate::path::Path;
 use crate::state::State;
-use crate::statistics::{EVENTS, VIRTUAL_TIME};
+use crate::statistics::{EVENTS, PEERS, VIRTUAL_TIME};
 use crate::trace::Trace;
 use crate::weight::WeightSum;
 use crate::worker::{Other, RunFor};
@@ -332,7 +332,7 @@ impl Explorer<'_> {
             Step::Unanswered(message) => {
                 let name = &self.host(self.world.table.host(id)).name;
                 self.warn(format!("peer {name} does not answer: {message}"));
-                self.note_limit("peers");
+                self.note_limit(PEERS);
                 self.cut_worlds_with(id);
                 return false;
             }
