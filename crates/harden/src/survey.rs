@@ -52,6 +52,9 @@ pub const COUNTS: &str = "popularity.csv";
 
 /// Counts configurations, and writes the counts, the figure and the popularity as a C function.
 pub fn survey(spec: &SurveySpec) -> Result<Survey> {
+    for folder in spec.sources.iter().chain(&spec.headers) {
+        fs::metadata(folder).context("read", folder)?;
+    }
     let mut constants = Constants::default();
     for folder in &spec.headers {
         for path in files_below(folder, &["h"])? {

@@ -674,6 +674,8 @@ fn steps_that_are_out_of_date_are_refused() {
     assert!(said.contains("run `everett harden atoms` again"), "{said}");
     let said = step(&["instrument", "--log", "nofunction", "program"], 2);
     assert!(said.contains("no call of nofunction"), "{said}");
+    let said = step(&["survey", "nofolder"], 2);
+    assert!(said.contains("cannot read nofolder"), "{said}");
     let said = step(&["estimate", "--rounds", "0", "program"], 2);
     assert!(said.contains("invalid value '0'"), "{said}");
 }
