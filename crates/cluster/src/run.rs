@@ -138,8 +138,8 @@ pub(crate) fn expect_no_local_options(spec: &RunSpec) -> Result<()> {
     let refused = match (spec.workers, spec.checkpoint) {
         (Some(_), _) => Some((
             "workers",
-            "cannot be chosen by who submits a run: as many workers explore it as join the broker with `everett \
-             worker --join URL`, which has its own --workers",
+            "cannot be chosen by who submits a run: as many workers explore it as join the broker (`everett worker`, which \
+             has its own number of them)",
         )),
         (_, Some(_)) => Some((
             "checkpoint",

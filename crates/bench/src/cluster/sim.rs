@@ -8,10 +8,11 @@ use everett::{
     JobResult, Pending, States, Trace, TraceInput, Weight, root_state, share_of, weight_of,
 };
 use everett_cluster::{
-    Broker, CheckCounter, Explored, Hash, Key, Kind, Lease, Outcome, RunId, SharedMemory, Station,
-    Status, Ticket, WORK, hand_out, outcome_of, outcome_of_split, pack_states, settle_again,
-    status, unpack_states, work_of_checks,
+    Broker, CheckCounter, Explored, Hash, Key, Kind, Lease, Outcome, PROTOCOL, RunId, SharedMemory,
+    Station, Status, Ticket, WORK, hand_out, outcome_of, outcome_of_split, pack_states,
+    settle_again, status, unpack_states, work_of_checks,
 };
+use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -233,9 +234,15 @@ pub fn simulate(config: &Config) -> Result<Course> {
     let traffic = SharedTraffic::new(config.costs);
     let mut broker = Traffic::connect(&traffic, shared.connect());
     let run = RunId::parse("ab").context("a name")?;
+    let manifest = json!({
+        "protocol": PROTOCOL,
+        "build": { "version": "", "digest": "" },
+        "is_world": false,
+        "limits": {},
+    });
     broker.record(
         &Key::of_run(Kind::Run, &run),
-        b"{\"is_world\": false, \"limits\": {}}",
+        manifest.to_string().as_bytes(),
     )?;
     let states = pack_states(&States::Program(vec![root_state()]))?;
     let weight = everett::WeightSum::one();

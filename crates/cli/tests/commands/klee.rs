@@ -190,7 +190,7 @@ int main(void) {
   return outer(number, 1);
 }
 "#;
-    let folder = folder("klee-arguments");
+    let folder = folder("klee-stacks");
     build(&folder, "calls", CALLS, &["-g", "-O0"]);
     let (errors, endings) = errors(&folder, "./calls");
     assert_eq!(errors, ["4: divide by zero"]);

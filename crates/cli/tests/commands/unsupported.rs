@@ -21,7 +21,7 @@ int main(void) {
     for (int at = 0; at < 2; at++)
         prctl(PR_SET_MM, 0, 0, 0, 0);
     mount("none", "/", "tmpfs", 0, 0);
-    open("/proc/net/snmp", O_RDONLY);
+    open("/proc/net/ptype", O_RDONLY);
     open("/proc/99999/stat", O_RDONLY);
     open("/dev/shm/nothing", O_RDONLY);
     syscall(1234);
@@ -77,7 +77,7 @@ fn refusals_are_said() {
         for what in [
             "family 15",
             "system call mount",
-            "the file /proc/net/snmp",
+            "the file /proc/net/ptype",
             "prctl operation 35",
             "syscall 1234 is not modelled",
             "a file of more than 4 GiB",
