@@ -337,8 +337,9 @@ impl Reader<'_> {
                 "disk" => limits.disk = self.size(value)?,
                 "processes" => limits.processes = self.number(value, 1)? as u64,
                 "memory" => limits.memory = self.size(value)?,
+                "cores" => limits.cores = self.size(value)?,
                 other => {
-                    let keys = "timeout, setup_timeout, output, disk, processes, memory";
+                    let keys = "timeout, setup_timeout, output, disk, processes, memory, cores";
                     return Err(self.fail(
                         key.span(),
                         format!("[limits] has no key `{other}`; it has: {keys}"),

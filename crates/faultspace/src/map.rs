@@ -63,7 +63,8 @@ fn cases(summary: &FaultSummary, seconds: &[f64]) -> Vec<TestCase> {
 /// Returns the failures as text, worst first.
 fn table(summary: &FaultSummary) -> String {
     let mut text = format!(
-        "{} of {} scenarios, {} in {} ({} search, seed {}, injector {})\n\n\
+        "{} of {} scenarios, {} in {} ({} search, seed {}, injector {})\n\
+         {}, {}, {:.2} s; tests of scenarios {:.2} s, processor {:.2} s\n\n\
          name    impact  precision  relevance  cluster  outcome       scenario\n",
         summary.scenarios_run,
         summary.scenarios_total,
@@ -71,7 +72,12 @@ fn table(summary: &FaultSummary) -> String {
         counted(summary.clusters, "cluster"),
         summary.search,
         summary.seed,
-        summary.injector
+        summary.injector,
+        counted(summary.jobs, "job"),
+        counted(summary.other_runs, "other run"),
+        summary.wall_seconds,
+        summary.test_seconds,
+        summary.processor_seconds
     );
     for result in summary
         .results

@@ -43,12 +43,59 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes the core file of a crash.
-pub(crate) fn write_core(folder: &Folder, result: &ScenarioResult, packed: &str) -> Result<()> {
-    if let Some(core) = crate::manager::core::unpack(packed) {
-        folder.write(&format!("scenarios/{}/core", result.name), &core)?;
+/// The core files of a search.
+pub(crate) struct Cores {
+    most: u64,
+    /// The number of bytes of all files.
+    bytes: u64,
+    /// The number of crashes whose file was not written.
+    omitted: u64,
+}
+
+impl Cores {
+    /// Returns the core files that a folder has, which may have this many bytes.
+    pub(crate) fn of(folder: &Folder, most: u64) -> Cores {
+        let scenarios = std::fs::read_dir(folder.path().join("scenarios"));
+        let lengths = scenarios.into_iter().flatten().flatten().map(|scenario| {
+            let core = std::fs::metadata(scenario.path().join("core"));
+            core.map_or(0, |core| core.len())
+        });
+        Cores {
+            most,
+            bytes: lengths.sum(),
+            omitted: 0,
+        }
     }
-    Ok(())
+
+    /// Writes the core file of a crash, unless it exceeds the limit. The first of a cluster is
+    /// always written.
+    pub(crate) fn write(
+        &mut self,
+        folder: &Folder,
+        result: &ScenarioResult,
+        packed: &str,
+        is_first: bool,
+    ) -> Result<()> {
+        let Some(core) = crate::manager::core::unpack(packed) else {
+            return Ok(());
+        };
+        let bytes = self.bytes.saturating_add(core.len() as u64);
+        if bytes > self.most && !is_first {
+            self.omitted += 1;
+            return Ok(());
+        }
+        self.bytes = bytes;
+        folder.write(&format!("scenarios/{}/core", result.name), &core)?;
+        Ok(())
+    }
+
+    /// Returns a warning if files were not written.
+    pub(crate) fn warning(&self) -> Option<String> {
+        (self.omitted > 0).then(|| {
+            let omitted = everett_report::counted(self.omitted, "crash");
+            format!("no core file of {omitted} was written: `cores` in [limits] is reached")
+        })
+    }
 }
 
 /// Writes the result of a scenario.

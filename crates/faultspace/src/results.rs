@@ -187,8 +187,14 @@ pub struct FaultSummary {
     /// The number of tests that each node ran, if other machines ran them.
     #[serde(default)]
     pub nodes: std::collections::BTreeMap<String, u64>,
-    /// The duration of all runs.
+    /// The duration of the search.
     pub wall_seconds: f64,
+    /// The processor time of the search and of its tests on this machine.
+    #[serde(default)]
+    pub processor_seconds: f64,
+    /// The duration of the tests of all scenarios together.
+    #[serde(default)]
+    pub test_seconds: f64,
     /// Explorations of scenarios with symbolic inputs.
     #[serde(default)]
     pub explored: Vec<Explored>,

@@ -3,6 +3,8 @@
 
 use everett::Session;
 use everett_report::{Folder, Series};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,7 +22,7 @@ use crate::journal::{Head, Journal, JournalEntry};
 use crate::manager::{Seen, digest};
 use crate::nodes::Nodes;
 use crate::numbers::Numbers;
-use crate::regression;
+use crate::regression::{self, Cores};
 use crate::results::{Curves, FaultSummary, Isolation, Outcome, ScenarioResult};
 use crate::search::{self, Search};
 use crate::settings::SearchConfig;
@@ -128,7 +130,7 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         jobs => jobs,
     };
     let mut explorer = Explorer::new(&config, &space, &folder, &spec.session.stop, journal);
-    let begun = Instant::now();
+    let (begun, processor) = (Instant::now(), processor_seconds());
     explorer.search(&system, jobs, progress)?;
     explorer.repeat(&system, jobs)?;
     let mut summary = explorer.summary(&system);
@@ -151,6 +153,8 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         .load(Ordering::Relaxed)
         .saturating_sub(explorer.run_now);
     summary.wall_seconds = begun.elapsed().as_secs_f64();
+    summary.processor_seconds = processor_seconds() - processor;
+    summary.test_seconds = explorer.curves.seconds.iter().sum();
     let curves = explorer.curves;
     crate::map::write(&folder, &config, &space, &summary, &curves)?;
     folder.write(
@@ -166,6 +170,18 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         folder: folder.path().to_owned(),
         summary,
     })
+}
+
+/// Returns the processor time of this process and of all tests that ended.
+fn processor_seconds() -> f64 {
+    let spent = |who| {
+        let usage = getrusage(who).ok();
+        usage.map_or(0.0, |usage| {
+            let time = usage.user_time() + usage.system_time();
+            time.num_microseconds() as f64 / 1e6
+        })
+    };
+    spent(UsageWho::RUSAGE_SELF) + spent(UsageWho::RUSAGE_CHILDREN)
 }
 
 /// The files that a rejected search leaves behind.
@@ -252,6 +268,7 @@ struct Explorer<'s> {
     journal: Journal,
     search: Box<dyn Search>,
     stacks: Stacks,
+    cores: Cores,
     covered: BTreeSet<String>,
     covered_without: u64,
     results: Vec<ScenarioResult>,
@@ -313,6 +330,7 @@ impl<'s> Explorer<'s> {
             stop,
             journal,
             stacks: Stacks::default(),
+            cores: Cores::of(folder, config.limits.cores),
             covered: BTreeSet::new(),
             covered_without: 0,
             results: Vec::new(),
@@ -487,8 +505,9 @@ impl<'s> Explorer<'s> {
         let seen = seen.ok().map(|(seen, _)| seen);
         regression::write(self.folder, self.config, &scenario, &result, seen.as_ref())?;
         let core = seen.as_ref().and_then(|seen| seen.core.as_deref());
-        if let Some(core) = core.filter(|_| self.is_first_of_its_cluster()) {
-            regression::write_core(self.folder, &result, core)?;
+        if let Some(core) = core {
+            let is_first = self.is_first_of_its_cluster();
+            self.cores.write(self.folder, &result, core, is_first)?;
         }
         if result.outcome.is_failure() {
             let place = format!("scenarios/{}", result.name);
@@ -747,6 +766,7 @@ impl<'s> Explorer<'s> {
         let never = (scenarios_injected == Some(0)).then(|| never_injected(self.config));
         let never = never.into_iter().chain(unstable(&self.results));
         let never = never.chain(misspelt(self.config, self.space));
+        let never = never.chain(self.cores.warning());
         FaultSummary {
             scenarios_injected,
             warnings: never.collect(),

@@ -144,10 +144,17 @@ pub struct Limits {
     /// Maximum number of bytes of memory of all processes together.
     #[serde(default = "default_memory")]
     pub memory: u64,
+    /// Maximum number of bytes of core files of the search, besides the first of each cluster.
+    #[serde(default = "default_cores")]
+    pub cores: u64,
 }
 
 fn default_memory() -> u64 {
     2 << 30
+}
+
+fn default_cores() -> u64 {
+    1 << 30
 }
 
 impl Default for Limits {
@@ -159,6 +166,7 @@ impl Default for Limits {
             disk: 256 << 20,
             processes: 512,
             memory: default_memory(),
+            cores: default_cores(),
         }
     }
 }

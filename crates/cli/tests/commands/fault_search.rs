@@ -694,13 +694,24 @@ fn faults_hit_the_calls_of_a_line_a_function_or_a_stack() {
         .collect();
     let frames = crashes[0]["stack"].to_string();
     assert!(frames.contains("sites!careless+"), "{frames}");
-    // The two crashes are alike: one core file is enough.
-    let cores = crashes.iter().filter_map(|crash| {
-        let name = crash["name"].as_str().unwrap();
-        fs::read(place.0.join(format!("out/scenarios/{name}/core"))).ok()
-    });
-    let cores: Vec<Vec<u8>> = cores.collect();
-    assert!(cores.len() == 1 && cores[0].starts_with(b"\x7fELF"));
+    let cores_in = |out: &str| {
+        let cores = crashes.iter().filter_map(|crash| {
+            let name = crash["name"].as_str().unwrap();
+            fs::read(place.0.join(format!("{out}/scenarios/{name}/core"))).ok()
+        });
+        cores.collect::<Vec<_>>()
+    };
+    let cores = cores_in("out");
+    assert!(cores.len() == 2 && cores.iter().all(|core| core.starts_with(b"\x7fELF")));
+    // The two crashes are alike: with little room, there is one core file.
+    let limited = format!("{search}[limits]\ncores = \"1K\"\n");
+    fs::write(place.0.join("s.toml"), limited).unwrap();
+    let one = place.run("one", &["--search", "exhaustive"]);
+    assert_eq!(cores_in("one").len(), 1);
+    let warnings = one["warnings"].to_string();
+    assert!(warnings.contains("no core file of 1 crash"), "{warnings}");
+    let used = one["processor_seconds"].as_f64().unwrap();
+    assert!(used > 0.0 && one["test_seconds"].as_f64().unwrap() > 0.0);
 
     let told = [
         ("callsite", "callsite : { \"sites.c:5\" }", 1),
