@@ -134,6 +134,10 @@ impl HostState {
         if leads {
             self.give_up_terminal(pid, true);
         }
+        if is_last {
+            // Nobody is left to be continued, adopted or told.
+            return;
+        }
         let controlled = self.groups_controlled_by(pid);
         self.reparent_children(pid);
         self.continue_orphans(&controlled);

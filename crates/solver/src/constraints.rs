@@ -5,6 +5,7 @@
 
 use crate::persistent::{ByteMap, List};
 use everett_expr::{Arena, BinaryOp, CompareOp, Digest128, ExprId, Node, Variable};
+use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -45,6 +46,21 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// Returns a copy with room for one more constraint, which is what copies are made for.
+    fn with_room(&self) -> Group {
+        let roomy = |list: &[ExprId]| {
+            let mut copy = Vec::with_capacity(list.len() + 1);
+            copy.extend_from_slice(list);
+            copy
+        };
+        Group {
+            ordered: roomy(&self.ordered),
+            sorted: roomy(&self.sorted),
+            variables: self.variables.clone(),
+            hash: self.hash,
+        }
+    }
+
     fn insert(&mut self, e: ExprId) {
         if let Err(at) = self.sorted.binary_search(&e) {
             self.sorted.insert(at, e);
@@ -91,7 +107,7 @@ impl Constraints {
     /// Adds a condition. Splits conjunctions and drops parts that are known to hold.
     pub fn add(&mut self, arena: &mut Arena, e: ExprId) {
         debug_assert_eq!(arena.width(e), 1, "a constraint has width 1");
-        let mut pending = vec![e];
+        let mut pending: SmallVec<[ExprId; 8]> = smallvec![e];
         while let Some(e) = pending.pop() {
             let e = self.simplify(arena, e);
             if arena.is_true(e) {
@@ -236,8 +252,8 @@ impl Inner {
     }
 
     /// Returns the indices of the groups of these variables, largest group first.
-    fn group_numbers(&self, variables: &[Variable]) -> Vec<usize> {
-        let mut numbers: Vec<usize> = variables
+    fn group_numbers(&self, variables: &[Variable]) -> SmallVec<[usize; 8]> {
+        let mut numbers: SmallVec<[usize; 8]> = variables
             .iter()
             .filter_map(|&variable| self.group_of.get(variable).checked_sub(1))
             .map(|number| number as usize)
@@ -258,21 +274,22 @@ impl Inner {
 
     /// Merges the groups with these indices and the constraint `e` into one group at `home`.
     fn join(&mut self, home: usize, numbers: &[usize], e: ExprId, variables: &[Variable]) {
-        let mut group = self.groups.get(home).cloned().flatten().unwrap_or_default();
-        let joined = Arc::make_mut(&mut group);
-        let mut moved: Vec<Variable> = variables.to_vec();
+        let tag = u32::try_from(home + 1).expect("fewer than 2^32 groups");
+        let before = self.groups.get(home).and_then(Option::as_ref);
+        let mut joined = before.map_or_else(Group::default, |group| group.with_room());
         for &number in numbers.iter().filter(|&&number| number != home) {
             if let Some(other) = self.groups.get(number).cloned().flatten() {
                 joined.absorb(&other);
-                moved.extend_from_slice(&other.variables);
+                for &variable in &other.variables {
+                    self.group_of.set(variable, tag);
+                }
                 self.groups.set(number, None);
             }
         }
         joined.insert(e);
         joined.add_variables(variables);
-        self.groups.set(home, Some(group));
-        let tag = u32::try_from(home + 1).expect("fewer than 2^32 groups");
-        for variable in moved {
+        self.groups.set(home, Some(Arc::new(joined)));
+        for &variable in variables {
             self.group_of.set(variable, tag);
         }
     }

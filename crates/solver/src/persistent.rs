@@ -194,7 +194,16 @@ impl<T: Clone> List<T> {
 
     pub fn push(&mut self, item: T) {
         match self.chunks.last_mut() {
-            Some(chunk) if chunk.len() < ITEMS_PER_CHUNK => Arc::make_mut(chunk).push(item),
+            Some(chunk) if chunk.len() < ITEMS_PER_CHUNK => match Arc::get_mut(chunk) {
+                Some(own) => own.push(item),
+                None => {
+                    let room = (chunk.len() + 4).min(ITEMS_PER_CHUNK);
+                    let mut own = Vec::with_capacity(room);
+                    own.extend_from_slice(chunk);
+                    own.push(item);
+                    *chunk = Arc::new(own);
+                }
+            },
             _ => self.chunks.push(Arc::new(vec![item])),
         }
     }

@@ -169,23 +169,46 @@ fn events_of(name: &str) -> u16 {
     }
 }
 
+/// Adds files. Neighbours in a list are mostly in one directory, which is resolved once then.
+struct Installer<'t> {
+    tree: &'t mut Tree,
+    directory: Option<(&'static str, InodeId)>,
+}
+
+impl Installer<'_> {
+    fn add(&mut self, path: &'static str, inode: Inode) -> Result<(), Errno> {
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let directory = match self.directory {
+            Some((known, directory)) if known == parent => directory,
+            _ => self.tree.create_directories(PROC, parent.as_bytes())?,
+        };
+        self.directory = Some((parent, directory));
+        self.tree.replace(directory, name.as_bytes(), inode)?;
+        Ok(())
+    }
+}
+
 /// Creates the static files of `/proc`.
 pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
+    let mut files = Installer {
+        tree,
+        directory: None,
+    };
     let generated = |what| Inode::new(InodeKind::Generated(what), 0o444, now_ns);
     for (path, text) in TEXTS.iter().chain(kernel_files::TEXTS) {
         let inode = generated(Generated::Text(text)).polled(events_of(path));
-        tree.install(PROC, path.as_bytes(), inode)?;
+        files.add(path, inode)?;
     }
     for (path, text) in SYSTEM.iter().chain(kernel_files::SYSTEM) {
         // What was not read yet counts as changed.
         let events = events_of(path) | event::ERROR | event::PRIORITY;
         let inode = generated(Generated::System(text)).polled(events);
-        tree.install(PROC, path.as_bytes(), inode)?;
+        files.add(path, inode)?;
     }
     for (path, text) in SETTINGS.iter().chain(kernel_files::SETTINGS) {
         let node = InodeKind::Regular(Bytes::from_text(text));
         let inode = Inode::new(node, 0o644, now_ns).polled(events_of(path));
-        tree.install(PROC, path.as_bytes(), inode)?;
+        files.add(path, inode)?;
     }
     let changing = [
         ("/proc/loadavg", Generated::Load),
@@ -220,15 +243,11 @@ pub fn populate(tree: &mut Tree, now_ns: u64) -> Result<(), Errno> {
         ("/proc/sysvipc/msg", Generated::Ipc(IpcList::Messages)),
     ];
     for (path, what) in changing.iter().chain(kernel_files::CHANGING) {
-        tree.install(
-            PROC,
-            path.as_bytes(),
-            generated(*what).polled(events_of(path)),
-        )?;
+        files.add(path, generated(*what).polled(events_of(path)))?;
     }
     for (name, target) in [("mounts", "self/mounts"), ("self", ""), ("thread-self", "")] {
         let link = Inode::new(InodeKind::Link(target.as_bytes().to_vec()), 0o777, now_ns);
-        tree.install(PROC, name.as_bytes(), link)?;
+        files.add(name, link)?;
     }
     Ok(())
 }

@@ -210,6 +210,16 @@ impl Tree {
             return Err(Errno::EINVAL);
         }
         let directory = self.create_directories(from, directories)?;
+        self.replace(directory, name, inode)
+    }
+
+    /// Adds an inode under a name that may be in use.
+    pub fn replace(
+        &mut self,
+        directory: InodeId,
+        name: &[u8],
+        inode: Inode,
+    ) -> Result<InodeId, Errno> {
         if self.child(directory, name)?.is_some() {
             self.remove(directory, name);
         }
