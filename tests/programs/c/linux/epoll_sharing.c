@@ -1,5 +1,6 @@
 // exec:
 // Watches and descriptors that are copied, closed or inherited; sets within sets.
+#include "asleep.h"
 #include "io_cases.h"
 
 static long control(int set, int command, int fd, unsigned events, uint64_t data) {
@@ -51,8 +52,10 @@ int main(void) {
   look(set, "gone", 0);
 
   // A child adds its own, and the parent is told.
-  int pair[2];
+  int pair[2], looked[2];
+  char byte;
   pipe(pair);
+  pipe(looked);
   pid_t child = fork_flushed();
   if (!child) {
     int own[2];
@@ -60,12 +63,12 @@ int main(void) {
     write(own[1], "y", 1);
     SHOW(control(set, EPOLL_CTL_ADD, own[0], EPOLLIN, 4));
     write(pair[1], "r", 1);
-    sleep_ms(50);
+    read(looked[0], &byte, 1);
     end_child(0);
   }
-  char byte;
   read(pair[0], &byte, 1);
   look(set, "of the child", 0);
+  write(looked[1], "l", 1);
   wait_for(child);
   look(set, "child has ended", 0);
 
@@ -121,7 +124,7 @@ int main(void) {
   pid_t self = getpid();
   child = fork_flushed();
   if (!child) {
-    sleep_ms(10);
+    until_asleep(self);
     kill(self, SIGUSR1);
     end_child(0);
   }

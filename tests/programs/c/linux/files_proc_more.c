@@ -8,11 +8,14 @@
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+
+#include "own_network.h"
 
 static char text[1 << 20];
 
@@ -92,10 +95,13 @@ static void sockets(void) {
   getsockname(listener, (struct sockaddr *)&to, &size);
   int client = socket(AF_INET, SOCK_STREAM, 0);
   connect(client, (struct sockaddr *)&to, size);
+  poll(&(struct pollfd){listener, POLLIN, 0}, 1, -1);
   internet("/proc/net/tcp", listener);
   int server = accept(listener, 0, 0);
   send(client, "abc", 3, 0);
   poll(&(struct pollfd){server, POLLIN, 0}, 1, -1);
+  // What the peer has not acknowledged counts as queued.
+  for (int queued = 1; ioctl(client, TIOCOUTQ, &queued) == 0 && queued > 0;) usleep(1000);
   internet("/proc/net/tcp", client);
   internet("/proc/net/tcp", server);
   shutdown(client, SHUT_WR);
@@ -247,6 +253,7 @@ static void scores(void) {
 
 int main(void) {
   start_in("files-proc-more");
+  own_network();
   sockets();
   descriptors();
   memory();

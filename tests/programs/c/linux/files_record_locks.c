@@ -1,4 +1,5 @@
 // exec:
+#include "asleep.h"
 #include "files.h"
 
 static struct flock range(int type, long start, long len) {
@@ -99,8 +100,7 @@ int main(void) {
     _exit(0);
   }
   read(ends[0], &byte, 1);
-  struct timespec time = {0, 50000000};
-  nanosleep(&time, NULL);
+  until_asleep(child);
   // The child waits for us: we must not wait for it.
   TRY(set_waiting(fd, F_WRLCK, 25, 1));
   set(fd, F_UNLCK, 0, 0);

@@ -129,7 +129,7 @@ int main(void) {
     close(open("from-child", O_CREAT | O_WRONLY, 0600));
     end_child(0);
   }
-  SHOW(epoll_wait(set, &event, 1, 1000));
+  SHOW(epoll_wait(set, &event, 1, -1));
   wait_for(child);
   fcntl(fd, F_SETFL, 0);
   show_events("from the child");

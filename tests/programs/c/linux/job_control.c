@@ -108,6 +108,19 @@ static void stop_output(int line, int stops) {
   tcsetattr(line, TCSANOW, &settings);
 }
 
+// Whoever has an end of it is still there: reading it waits for all of them.
+static int present[2];
+
+static void begin_presence(void) { pipe(present); }
+
+static void wait_for_the_end(void) {
+  char byte;
+  close(present[1]);
+  while (read(present[0], &byte, 1) > 0)
+    continue;
+  close(present[0]);
+}
+
 // A process whose parent ends while it is stopped.
 static int leaves_a_stopped_child(int line) {
   pid_t child = fork();
@@ -125,31 +138,29 @@ static int leaves_a_stopped_child(int line) {
 
 // An orphaned group in the background cannot be stopped.
 static int leaves_a_reader(int line) {
-  int gate[2];
-  pipe(gate);
+  pid_t own = getpid();
   if (fork() == 0) {
-    char byte;
-    close(gate[1]);
     setpgid(0, 0);
-    read(gate[0], &byte, 1);
+    while (getppid() == own)
+      usleep(1000);
     dprintf(line, "orphan: %d\n", reads(line));
     _exit(0);
   }
-  usleep(50000);
   return 9;
 }
 
-static void show_output(int master) {
-  char text[256];
+// Shows what comes until nothing is expected any more.
+static void show_output(int master, const char *last) {
+  char text[256] = "";
   struct pollfd wait = {master, POLLIN, 0};
   size_t len = 0;
-  while (poll(&wait, 1, 200) == 1 && wait.revents & POLLIN) {
+  while (poll(&wait, 1, strstr(text, last) ? 200 : -1) == 1 && wait.revents & POLLIN) {
     long got = read(master, text + len, sizeof text - 1 - len);
     if (got <= 0)
       break;
     len += got;
+    text[len] = 0;
   }
-  text[len] = 0;
   for (char *at = text; *at; at++)
     putchar(*at == '\r' ? '$' : *at);
 }
@@ -174,10 +185,12 @@ static int session(int master, const char *name) {
   in_the_foreground("settings", master, line, sets);
   in_the_foreground("foreground", master, line, takes_the_foreground);
   in_the_foreground("flush", master, line, flushes);
+  begin_presence();
   report("parent of a stopped child", job(line, leaves_a_stopped_child));
-  usleep(100000);
+  wait_for_the_end();
+  begin_presence();
   report("parent of a reader", job(line, leaves_a_reader));
-  usleep(100000);
+  wait_for_the_end();
   child = job(line, reads);
   report("last reader", child);
   // The leader itself is in an orphaned group: in the background it is refused, not stopped.
@@ -191,18 +204,22 @@ static int session(int master, const char *name) {
   report("last reader", child);
   fflush(stdout);
   // The leader ends: the group in the foreground is told, also if it is another one.
+  int ready[2];
+  char byte;
+  pipe(ready);
   child = fork();
   if (child == 0) {
     act(SIGHUP, catch_signal, 0);
     setpgid(0, 0);
+    write(ready[1], "r", 1);
     while (caught == 0)
-      pause();
+      usleep(1000);
     write(line, "no session\n", 11);
     _exit(0);
   }
   setpgid(child, child);
   tcsetpgrp(line, child);
-  usleep(100000);
+  read(ready[0], &byte, 1);
   return 5;
 }
 
@@ -210,7 +227,8 @@ static void hang_up(int master, const char *name) {
   fflush(stdout);
   pid_t leader = fork();
   if (leader == 0) {
-    int held = master;
+    int held = master, gate[2];
+    pipe(gate);
     setsid();
     int line = open(name, O_RDWR);
     act(SIGHUP, catch_signal, 0);
@@ -219,18 +237,19 @@ static void hang_up(int master, const char *name) {
     if (child == 0) {
       act(SIGHUP, SIG_DFL, 0);
       close(held);
-      usleep(300000);
       char byte;
+      read(gate[0], &byte, 1);
       _exit(result_of(read(line, &byte, 1)));
     }
     setpgid(child, child);
     tcsetpgrp(line, child);
     close(held);
-    for (int i = 0; i < 100 && caught == 0; i++)
-      usleep(20000);
+    while (caught == 0)
+      usleep(1000);
     SHOW(caught == SIGHUP);
     SHOW(tcgetpgrp(line));
     SHOW(open("/dev/tty", O_RDWR));
+    write(gate[1], "g", 1);
     report("group without a terminal", child);
     fflush(stdout);
     _exit(6);
@@ -260,8 +279,7 @@ int main(void) {
       _exit(status);
     }
     report("leader", leader);
-    usleep(200000);
-    show_output(master);
+    show_output(master, "no session\r\n");
     close(master);
   }
   return 0;

@@ -24,7 +24,7 @@ int main(void) {
   aligned[(2L << 20) - 1] = 2;
   printf("%d %d\n", aligned[0], aligned[(2L << 20) - 1]);
   // Large memory is used here and there.
-  char *large = mmap(0, 2 * GIB, RW, ANON, -1, 0);
+  char *large = mmap(0, 2 * GIB, RW, ANON | MAP_NORESERVE, -1, 0);
   printf("%d\n", large != MAP_FAILED);
   for (long at = 0; at < 2 * GIB; at += 100L << 20)
     large[at] = 'l';

@@ -1,5 +1,6 @@
 // exec:
 // Readers and writers that wait for each other, and signals that end their waits.
+#include "asleep.h"
 #include "io_cases.h"
 
 static volatile int handled;
@@ -55,7 +56,7 @@ int main(void) {
   on(SIGUSR1, 0);
   pid_t self = getpid(), child = fork_flushed();
   if (!child) {
-    sleep_ms(20);
+    until_asleep(self);
     kill(self, SIGUSR1);
     end_child(0);
   }
@@ -66,9 +67,10 @@ int main(void) {
   on(SIGUSR1, SA_RESTART);
   child = fork_flushed();
   if (!child) {
-    sleep_ms(20);
+    until_asleep(self);
     kill(self, SIGUSR1);
     sleep_ms(20);
+    until_asleep(self);
     write(ends[1], "k", 1);
     end_child(0);
   }
@@ -80,7 +82,7 @@ int main(void) {
   on(SIGUSR1, 0);
   child = fork_flushed();
   if (!child) {
-    sleep_ms(20);
+    until_asleep(self);
     kill(self, SIGUSR1);
     end_child(0);
   }
@@ -91,7 +93,7 @@ int main(void) {
   SHOW(count);
   child = fork_flushed();
   if (!child) {
-    sleep_ms(20);
+    until_asleep(self);
     kill(self, SIGUSR1);
     end_child(0);
   }

@@ -64,7 +64,9 @@ int main(void) {
   if (!child) {
     signal(SIGPIPE, SIG_DFL);
     close(p[0]);
-    sleep_ms(5);
+    // Until the parent has closed its end, too.
+    struct pollfd broken = {p[1], 0, 0};
+    poll(&broken, 1, -1);
     write(p[1], "x", 1);
     end_child(0);
   }

@@ -1,4 +1,5 @@
 // exec:
+#include "asleep.h"
 #include "io_cases.h"
 
 static volatile int handled;
@@ -61,7 +62,7 @@ int main(void) {
   look("later", &later, 1, -1);
   pthread_join(thread, NULL);
   pthread_create(&thread, NULL, write_later, NULL);
-  look("there already", &later, 1, 1000);
+  look("there already", &later, 1, -1);
   pthread_join(thread, NULL);
   read(ends[0], buffer, 8);
 
@@ -69,7 +70,7 @@ int main(void) {
   sigaction(SIGUSR1, &action, NULL);
   pid_t self = getpid(), child = fork_flushed();
   if (!child) {
-    sleep_ms(10);
+    until_asleep(self);
     kill(self, SIGUSR1);
     end_child(0);
   }

@@ -12,6 +12,8 @@
 #include <sys/timerfd.h>
 #include <sys/un.h>
 
+#include "own_network.h"
+
 // The results of calls, without the numbers of descriptors.
 static const char *error_of(int error) {
   switch (error) {
@@ -190,6 +192,7 @@ static void others(void) {
 
 int main(void) {
   start_in("privileges-none");
+  own_network();
   umask(0);
   chmod(".", 0777);
   close(open("theirs", O_CREAT | O_WRONLY, 0644));

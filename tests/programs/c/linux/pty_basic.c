@@ -3,10 +3,15 @@
 #include "io_cases.h"
 #include <termios.h>
 
-static void show_text(const char *what, int fd) {
+// Reads at least so many bytes: the line discipline of a real terminal works in the background, and what it echoes may
+// come in parts.
+static void show_bytes(const char *what, int fd, long least) {
   char buffer[256];
   errno = 0;
   long got = read(fd, buffer, sizeof buffer);
+  for (long more; got > 0 && got < least; got += more)
+    if ((more = read(fd, buffer + got, sizeof buffer - got)) <= 0)
+      break;
   printf("%s %ld %s:", what, got, got < 0 ? error_name(errno) : "");
   for (long i = 0; i < got; i++)
     if (buffer[i] < 32 || buffer[i] == 127)
@@ -15,6 +20,8 @@ static void show_text(const char *what, int fd) {
       putchar(buffer[i]);
   printf("\n");
 }
+
+static void show_text(const char *what, int fd) { show_bytes(what, fd, 1); }
 
 static int available(int fd) {
   int count = -1;

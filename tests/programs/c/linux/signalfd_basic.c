@@ -118,7 +118,7 @@ int main(void) {
     end_child(0);
   }
   struct pollfd entry = {fd, POLLIN, 0};
-  SHOW(poll(&entry, 1, 1000));
+  SHOW(poll(&entry, 1, -1));
   take(fd);
   waitpid(child, &status, 0);
   return 0;

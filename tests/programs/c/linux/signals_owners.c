@@ -94,7 +94,7 @@ static void pidfds(void) {
   epoll_ctl(poller, EPOLL_CTL_ADD, pidfd, &wanted);
   wanted.data.u64 = 2;
   epoll_ctl(poller, EPOLL_CTL_ADD, ends[0], &wanted);
-  while (told != 3 && epoll_wait(poller, &event, 1, 5000) == 1)
+  while (told != 3 && epoll_wait(poller, &event, 1, -1) == 1)
     told |= event.data.u64;
   printf("told %d\n", told);
   waitpid(child, NULL, 0);

@@ -27,7 +27,10 @@ static const char *kind(int code) {
                                  : "?";
 }
 
-static void show_told(void) {
+// The news may come a little after what `waitpid` returns.
+static void show_told(int expected) {
+  while (count < expected)
+    usleep(1000);
   for (int i = 0; i < count; i++)
     printf("told: %s %d\n", kind(told[i][0]), told[i][1]);
   count = 0;
@@ -81,14 +84,14 @@ int main(void) {
   kill(child, SIGSTOP);
   got = waitpid(child, &status, WUNTRACED);
   show("SIGSTOP", got, child, status);
-  show_told();
+  show_told(1);
   got = waitpid(child, &status, WUNTRACED | WNOHANG);
   show("told once", got, child, status);
   kill(child, SIGCONT);
   got = waitpid(child, &status, WCONTINUED);
   show("SIGCONT", got, child, status);
   read(ready[0], &byte, 1);
-  show_told();
+  show_told(1);
   kill(child, SIGTSTP);
   siginfo_t si = {0};
   int waited = waitid(P_PID, child, &si, WSTOPPED | WNOWAIT);
@@ -125,7 +128,7 @@ int main(void) {
   kill(child, SIGKILL);
   got = waitpid(child, &status, WUNTRACED);
   show("SIGKILL", got, child, status);
-  show_told();
+  show_told(1);
 
   // SA_NOCLDWAIT and SIG_IGN leave no zombies.
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_NOCLDWAIT;
@@ -135,13 +138,13 @@ int main(void) {
     _exit(5);
   got = waitpid(child, &status, 0);
   printf("no zombie %d %s\n", got, strerror(errno));
-  show_told();
+  show_told(1);
   signal(SIGCHLD, SIG_IGN);
   child = fork();
   if (!child)
     _exit(5);
   got = waitpid(-1, &status, 0);
   printf("no zombie %d %s\n", got, strerror(errno));
-  show_told();
+  show_told(0);
   return 0;
 }

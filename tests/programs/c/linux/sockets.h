@@ -23,6 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "own_network.h"
+
 static inline const char *error_name(int error) {
   static const struct { int number; const char *name; } names[] = {
       {EPERM, "EPERM"}, {ENOENT, "ENOENT"}, {EINTR, "EINTR"}, {EBADF, "EBADF"}, {EAGAIN, "EAGAIN"},
@@ -135,13 +137,4 @@ static inline long tell_bytes(const char *what, int fd, size_t room, int flags) 
   else printf("%s: %ld \"%.*s\"\n", what, len, (int)(len < (long)room ? len : (long)room), buffer);
   fflush(stdout);
   return len;
-}
-
-// A network with nobody else in it, where the machine grants one: raw and packet sockets receive what others send.
-static inline void own_network(void) {
-  struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-  int fd;
-  if (unshare(CLONE_NEWNET) || (fd = socket(AF_INET, SOCK_DGRAM, 0)) < 0) return;
-  ioctl(fd, SIOCSIFFLAGS, &request);
-  close(fd);
 }

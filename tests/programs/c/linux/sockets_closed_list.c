@@ -4,10 +4,12 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include "own_network.h"
+
 static int port;
 
 // The rows with one of our ports, in an order that does not depend on the kernel. Waits as long as one of them is in
-// FIN_WAIT1: a peer takes its time to acknowledge the end.
+// a state that only the peer's acknowledgement ends: it may take its time.
 static void show(const char *when, int family) {
 again:;
   FILE *file = fopen(family == AF_INET ? "/proc/net/tcp" : "/proc/net/tcp6", "r");
@@ -20,7 +22,8 @@ again:;
     int fields = sscanf(line, "%u: %32[0-9A-F]:%X %32[0-9A-F]:%X %X %X:%X %X:%X %X %u %u %lu", &number, one, &local,
                         other, &remote, &state, &sent, &received, &timer, &left, &again, &user, &probes, &inode);
     if (fields != 14 || (local != (unsigned)port && remote != (unsigned)port)) continue;
-    if (state == 4) {
+    // SYN_SENT, SYN_RECV, FIN_WAIT1, LAST_ACK, CLOSING.
+    if (state == 2 || state == 3 || state == 4 || state == 9 || state == 11) {
       fclose(file);
       usleep(10000);
       goto again;
@@ -29,7 +32,7 @@ again:;
     int is_closed = state == 6 || (state == 5 && inode == 0);
     snprintf(rows[count++], sizeof rows[0], "  %s:%s %s:%s state %02X queues %u %u timer %d inode %d user %u length %d",
              one, local == (unsigned)port ? "server" : "client", other, remote == (unsigned)port ? "server" : "client",
-             state, sent, received, is_closed ? (int)timer + (left > 5000 && left <= 6000 ? 100 : 0) : -1, inode != 0, user,
+             state, sent, received, is_closed ? (int)timer + (left > 0 && left <= 6000 ? 100 : 0) : -1, inode != 0, user,
              family == AF_INET ? (int)strlen(line) : 0);
   }
   fclose(file);
@@ -69,6 +72,7 @@ static void connection(int family, int order) {
 }
 
 int main(void) {
+  own_network();
   for (int order = 0; order < 3; order++) connection(AF_INET, order);
   connection(AF_INET6, 0);
   return 0;

@@ -97,6 +97,7 @@ static void version6(void) {
 }
 
 int main(void) {
+  own_network();
   version4();
   version6();
   return 0;

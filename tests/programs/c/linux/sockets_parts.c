@@ -118,6 +118,7 @@ static void options(void) {
 }
 
 int main(void) {
+  own_network();
   parts();
   int pair[2];
   socketpair(AF_UNIX, SOCK_STREAM, 0, pair);

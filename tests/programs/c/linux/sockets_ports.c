@@ -141,6 +141,7 @@ static void v6(void) {
 }
 
 int main(void) {
+  own_network();
   conflicts();
   reuse();
   puts("-- after a close");

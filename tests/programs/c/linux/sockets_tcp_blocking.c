@@ -1,5 +1,6 @@
 // exec:
 // Waiting: full buffers, whole messages, timeouts, signals, threads of both ends.
+#include "asleep.h"
 #include "sockets.h"
 
 static volatile sig_atomic_t signals;
@@ -46,8 +47,9 @@ static void nonblocking_fills(void) {
   printf("full: %s, over 64 KiB: %d\n", error_name(errno), total > 65536);
   printf("out %d\n", events_of(pair[0], POLLOUT));
   long got = 0, more;
-  while ((more = recv(pair[1], buffer, sizeof buffer, MSG_DONTWAIT)) > 0) got += more;
+  while (got < total && (more = recv(pair[1], buffer, sizeof buffer, 0)) > 0) got += more;
   printf("all there: %d\n", got == total);
+  poll(&(struct pollfd){pair[0], POLLOUT, 0}, 1, -1);
   printf("out %d\n", events_of(pair[0], POLLOUT));
   close(pair[0]), close(pair[1]);
 }
@@ -115,13 +117,13 @@ static void timeouts(void) {
   close(fd), close(server), close(pair[0]), close(pair[1]);
 }
 
-// Another process sends a signal after a while.
+// Another process sends a signal once this one waits.
 static pid_t signal_later(void) {
   pid_t parent = getpid();
   fflush(stdout);
   pid_t pid = fork();
   if (pid == 0) {
-    usleep(20000);
+    until_asleep(parent);
     kill(parent, SIGALRM);
     exit(0);
   }

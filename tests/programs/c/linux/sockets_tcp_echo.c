@@ -23,6 +23,7 @@ static void serve(int server) {
 }
 
 int main(void) {
+  own_network();
   struct sockaddr_in address;
   int server = listener(&address, 4);
   printf("port is %s\n", ntohs(address.sin_port) >= 1024 ? "given" : "none");

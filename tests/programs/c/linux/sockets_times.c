@@ -11,8 +11,11 @@ static long long now(void) {
   return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
-/// Sends a message to the socket itself, waits, receives it and shows when it arrived.
+/// Sends a message to the socket itself, waits, receives it and shows when it arrived. The kernel begins to note times a
+/// little later than it is asked to: until then it tells when a message was received.
 static void arrive(int fd) {
+  int tries = 200;
+again:;
   struct sockaddr_in own;
   socklen_t len = sizeof own;
   getsockname(fd, (struct sockaddr *)&own, &len);
@@ -23,7 +26,14 @@ static void arrive(int fd) {
   char byte, control[256];
   struct iovec data = {&byte, 1};
   struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  tell("received", recvmsg(fd, &message, 0));
+  long got = recvmsg(fd, &message, 0);
+  for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one)) {
+    struct timespec time;
+    memcpy(&time, CMSG_DATA(one), sizeof time);
+    long long at = time.tv_sec * 1000000000LL + time.tv_nsec * (one->cmsg_type == SO_TIMESTAMP ? 1000 : 1);
+    if (at > sent + 10000000 && tries-- > 0) goto again;
+  }
+  tell("received", got);
   if (!CMSG_FIRSTHDR(&message)) puts("no time");
   for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one; one = CMSG_NXTHDR(&message, one)) {
     struct timespec time;

@@ -246,6 +246,7 @@ static void datagrams(void) {
 }
 
 int main(void) {
+  own_network();
   signal(SIGPIPE, SIG_IGN);
   names();
   streams(SOCK_STREAM);

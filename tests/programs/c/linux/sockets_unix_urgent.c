@@ -145,17 +145,21 @@ static void told(void) {
 static void waiting(void) {
   fresh("waiting");
   fflush(stdout);
+  int seen[2];
+  char byte;
+  pipe(seen);
   pid_t pid = fork();
   if (pid == 0) {
     send(pair[0], "ab", 2, 0);
     usleep(20000);
     send(pair[0], "c", 1, MSG_OOB);
-    usleep(20000);
+    read(seen[0], &byte, 1);
     send(pair[0], "d", 1, 0);
     _exit(0);
   }
   get("all", 9, MSG_WAITALL);
   show("at mark");
+  write(seen[1], "s", 1);
   get("then", 1, 0);
   waitpid(pid, 0, 0);
   fflush(stdout);

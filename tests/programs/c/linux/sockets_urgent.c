@@ -21,7 +21,7 @@ static int queued(int fd) {
 
 static void settle(int fd) {
   struct pollfd entry = {fd, POLLPRI, 0};
-  poll(&entry, 1, 1000);
+  poll(&entry, 1, -1);
 }
 
 static void tell_state(const char *what, int fd) {

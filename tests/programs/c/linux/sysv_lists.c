@@ -1,6 +1,7 @@
 // exec:
 // The lists of System V objects in /proc/sysvipc.
 #include "files.h"
+#include <sched.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/sem.h>
@@ -37,6 +38,8 @@ static int columns(const char *path) {
 }
 
 int main(void) {
+  // Nobody else has these keys, where the machine grants it.
+  unshare(CLONE_NEWIPC);
   int segment = shmget(0x1234, 5000, IPC_CREAT | 0640), set = semget(0x1235, 3, IPC_CREAT | 0600);
   int queue = msgget(0x1236, IPC_CREAT | 0666);
   char *at = shmat(segment, NULL, 0);

@@ -1,5 +1,7 @@
 // exec:
+#include "asleep.h"
 #include "memory_cases.h"
+#include <sched.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 
@@ -28,13 +30,15 @@ static void nothing(int signal) { (void)signal; }
 
 static void signal_later(void) {
   if (fork() == 0) {
-    usleep(20000);
+    until_asleep(getppid());
     kill(getppid(), SIGALRM);
     _exit(0);
   }
 }
 
 int main(void) {
+  // With the usual limits and no keys, where the machine grants it.
+  unshare(CLONE_NEWIPC);
   id = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
   printf("%d\n", id >= 0);
   SHOW(send(3, "three", 0));
@@ -71,13 +75,14 @@ int main(void) {
   SHOW(msgsnd(id, &message, 8192, IPC_NOWAIT));
   SHOW(msgsnd(id, &message, 1, IPC_NOWAIT));
   fflush(stdout);
-  if (fork() == 0) {
+  pid_t child = fork();
+  if (child == 0) {
     // Waits until there is room.
     SHOW(send(4, "late", 0));
     fflush(stdout);
     _exit(0);
   }
-  usleep(20000);
+  until_asleep(child);
   msgrcv(id, &message, 8192, 0, 0);
   wait(0);
   receive(4, 100, 0);
@@ -112,12 +117,13 @@ int main(void) {
   receive(0, 1, MSG_NOERROR);
   // Removed while somebody waits.
   fflush(stdout);
-  if (fork() == 0) {
+  child = fork();
+  if (child == 0) {
     receive(0, 100, 0);
     fflush(stdout);
     _exit(0);
   }
-  usleep(20000);
+  until_asleep(child);
   SHOW(msgctl(id, IPC_RMID, 0));
   wait(0);
   SHOW(msgctl(id, IPC_STAT, &status));

@@ -1,4 +1,5 @@
 // exec:
+#include "asleep.h"
 #include "memory_cases.h"
 #include <sys/ipc.h>
 #include <sys/sem.h>
@@ -23,7 +24,7 @@ static void nothing(int signal) { (void)signal; }
 
 static void signal_later(void) {
   if (fork() == 0) {
-    usleep(20000);
+    until_asleep(getppid());
     kill(getppid(), SIGALRM);
     _exit(0);
   }

@@ -19,7 +19,7 @@ int main(void) {
   printf("tells %d, precision %ld, tolerance %ld\n", state >= 0 && state <= TIME_ERROR, all.precision, all.tolerance);
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  printf("time %d\n", now.tv_sec - all.time.tv_sec <= 1);
+  printf("time %d\n", now.tv_sec - all.time.tv_sec <= 600);
   result("nowhere", syscall(SYS_adjtimex, NULL));
   result("monotonic", clock_adjtime(CLOCK_MONOTONIC, &all));
   result("no clock", clock_adjtime(99, &all));

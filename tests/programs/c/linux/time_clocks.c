@@ -54,8 +54,8 @@ int main(void) {
   struct timeval day;
   gettimeofday(&day, 0);
   clock_gettime(CLOCK_REALTIME, &a);
-  printf("same day %d\n", a.tv_sec - day.tv_sec <= 1);
-  printf("time %d\n", time(0) - day.tv_sec <= 1);
+  printf("same day %d\n", a.tv_sec - day.tv_sec <= 600);
+  printf("time %d\n", time(0) - day.tv_sec <= 600);
   struct timespec bad = {0, 1000000000};
   result("bad sleep", nanosleep(&bad, 0));
   bad.tv_sec = -1;

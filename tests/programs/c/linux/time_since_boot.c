@@ -32,12 +32,12 @@ int main(void) {
   double since = now(CLOCK_MONOTONIC), uptime = 0;
   FILE *file = fopen("/proc/uptime", "r");
   if (!file || fscanf(file, "%lf", &uptime) != 1) puts("no uptime");
-  printf("above 1: %d, boot time %d, raw %d, sysinfo %d, /proc %d\n", since > 1, now(CLOCK_BOOTTIME) - since < 600,
-         now(CLOCK_MONOTONIC_RAW) > 1, (double)info.uptime > since - 600, uptime > since - 600 && uptime < since + 600);
+  printf("above 1: %d, boot time %d, raw %d, sysinfo %d, /proc %d\n", since > 1, now(CLOCK_BOOTTIME) - since >= 0,
+         now(CLOCK_MONOTONIC_RAW) > 1, (double)info.uptime > since - 600, uptime > since - 600);
   struct timespec at = after(CLOCK_MONOTONIC, 30);
   printf("sleep %d", clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL));
   double took = now(CLOCK_MONOTONIC) - since;
-  printf(", long enough %d\n", took >= 0.03 && took < 20);
+  printf(", long enough %d\n", took >= 0.03);
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t condition;
   pthread_condattr_t attributes;
@@ -49,13 +49,15 @@ int main(void) {
   at = after(CLOCK_MONOTONIC, 30);
   int result = pthread_cond_timedwait(&condition, &mutex, &at);
   took = now(CLOCK_MONOTONIC) - since;
-  printf("condition %d, long enough %d\n", result == ETIMEDOUT, took >= 0.03 && took < 20);
+  printf("condition %d, long enough %d\n", result == ETIMEDOUT, took >= 0.03);
   int fd = timerfd_create(CLOCK_MONOTONIC, 0);
-  struct itimerspec setting = {.it_value = after(CLOCK_MONOTONIC, 30)};
+  struct itimerspec setting = {.it_value = after(CLOCK_MONOTONIC, 3600000)};
   uint64_t count = 0;
   timerfd_settime(fd, TFD_TIMER_ABSTIME, &setting, NULL);
   struct pollfd entry = {fd, POLLIN, 0};
   printf("not yet %d, ", poll(&entry, 1, 0));
+  setting.it_value = after(CLOCK_MONOTONIC, 30);
+  timerfd_settime(fd, TFD_TIMER_ABSTIME, &setting, NULL);
   long got = read(fd, &count, 8);
   printf("read %ld, %d\n", got, (int)count);
   struct tms used;

@@ -88,6 +88,8 @@ static const char *cancel(void *(*work)(void *), void *arg) {
   pthread_t thread;
   void *result = 0;
   pthread_create(&thread, 0, work, arg);
+  while (work == spins_forever && !started)
+    usleep(1000);
   usleep(20000);
   int canceled = pthread_cancel(thread);
   int joined = pthread_join(thread, &result);

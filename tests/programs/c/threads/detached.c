@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static sem_t ready, done;
-static int finished;
+static _Atomic int finished;
 static void *detached(void *arg) {
   sem_wait(&ready);
   finished++;
@@ -56,7 +56,7 @@ int main(void) {
   }
   printf("finished %d\n", finished);
   atexit(at_the_end);
-  pthread_create(&thread, 0, outlives_main, "it");
   puts("main exits");
+  pthread_create(&thread, 0, outlives_main, "it");
   pthread_exit(0);
 }

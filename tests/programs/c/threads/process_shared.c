@@ -119,8 +119,12 @@ int main(void) {
   printf("semaphore %d\n", WEXITSTATUS(status));
 
   pthread_rwlock_wrlock(&shared->rw);
-  if (!(children[0] = start()))
-    _exit(pthread_rwlock_tryrdlock(&shared->rw) == EBUSY ? pthread_rwlock_rdlock(&shared->rw) + 3 : 1);
+  if (!(children[0] = start())) {
+    int busy = pthread_rwlock_tryrdlock(&shared->rw) == EBUSY;
+    sem_post(&shared->ready);
+    _exit(busy ? pthread_rwlock_rdlock(&shared->rw) + 3 : 1);
+  }
+  sem_wait(&shared->ready);
   usleep(10000);
   pthread_rwlock_unlock(&shared->rw);
   waitpid(children[0], &status, 0);
