@@ -6,6 +6,9 @@
 
 int main(void) {
   const char *dir = "/tmp/everett-test-dir";
+  // A run that was killed may have left it.
+  unlink("/tmp/everett-test-dir/inside");
+  rmdir(dir);
   printf("%d\n", mkdir(dir, 0755));
   printf("%d %d\n", mkdir(dir, 0755), errno == EEXIST);
   printf("%d\n", chdir(dir));

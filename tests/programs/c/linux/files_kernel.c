@@ -31,7 +31,7 @@ static void show_numbers(const char *path) {
   slurp(path);
   int count = 0, only = 1;
   char *rest = text;
-  for (char *word; (word = strtok_r(rest, " \t\n", &rest)); count++) only = only && strspn(word, "-0123456789") == strlen(word);
+  for (char *word; (word = strtok_r(rest, " \t\n", &rest)); count++) only = only && strspn(word, "-,0123456789") == strlen(word);
   printf("%s: %d numbers %d\n", path, count, only);
 }
 
@@ -44,9 +44,12 @@ int main(void) {
     "/proc/sys/net/ipv4/tcp_fin_timeout", "/proc/sys/net/ipv4/tcp_keepalive_time",
     "/proc/sys/net/ipv4/ip_default_ttl", "/proc/sys/net/ipv4/conf/all/forwarding", "/proc/sys/net/ipv6/bindv6only",
     "/proc/sys/vm/nr_hugepages", "/proc/sys/vm/dirty_ratio", "/proc/sys/vm/min_free_kbytes",
-    "/sys/devices/system/cpu/cpu0/topology/core_cpus_list", "/sys/devices/system/node/node0/distance",
+    "/sys/devices/system/cpu/cpu0/topology/core_cpus_list",
   };
   for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) show_numbers(numbers[i]);
+  // A number for each node.
+  slurp("/sys/devices/system/node/node0/distance");
+  printf("%d\n", atoi(text));
   show_table("/proc/net/snmp");
   slurp("/proc/net/netstat");
   printf("%d %d\n", strncmp(text, "TcpExt: Syn", 11) == 0, strstr(text, "\nIpExt: In") != NULL);
@@ -61,7 +64,7 @@ int main(void) {
   slurp("/proc/self/timens_offsets");
   printf("%s", text);
   slurp("/sys/devices/system/clocksource/clocksource0/available_clocksource");
-  printf("%d\n", strstr(text, "tsc ") != NULL);
+  printf("%d\n", strchr(text, ' ') != NULL);
   long length = slurp("/proc/sys/kernel/random/uuid");
   char first[40];
   memcpy(first, text, sizeof first);

@@ -66,7 +66,7 @@ int main(void) {
   mq_unlink("/everett-locked");
   clockid_t clock;
   TRY(clock_getcpuclockid(1, &clock));
-  TRY(clock_getcpuclockid(999999, &clock));
+  TRY(clock_getcpuclockid(99999999, &clock));
   int udp = socket(AF_INET, SOCK_DGRAM, 0);
   for (int tos = 0; tos < 256; tos += 8) {
     setsockopt(udp, IPPROTO_IP, IP_TOS, &tos, sizeof tos);

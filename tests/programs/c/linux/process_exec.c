@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -121,6 +122,11 @@ int main(int argc, char **argv) {
   failed("empty", execve("", args, none));
   chmod("text", 0755);
   failed("no program", execve("text", args, none));
+  // How long arguments may be in total depends on the limit of the stack.
+  struct rlimit stack;
+  getrlimit(RLIMIT_STACK, &stack);
+  stack.rlim_cur = 8 << 20;
+  setrlimit(RLIMIT_STACK, &stack);
   char *large = malloc(200000);
   memset(large, 'x', 199999);
   large[199999] = 0;
