@@ -12,6 +12,7 @@ use everett::{ResumeSpec, RunSpec, Session, Silent, explore, resume};
 use everett_cluster::{Broker, SharedMemory, Submission, Submitted, cancel, results, status};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -295,9 +296,17 @@ fn a_hundred_deaths_change_nothing() {
 /// Starts the server of a broker again, with its files and at its address.
 fn start_server_again(folder: &Path, url: &str) -> Up {
     let port = url.rsplit(':').next().expect("a port");
-    let mut again = everett(folder);
-    again.args(["cluster", "up", "--dir", "broker", "--port", port]);
-    Up(again.stdout(Stdio::null()).spawn().expect("it starts"))
+    // Meanwhile the port may be that of a connection of another process.
+    wait_for("the server", || {
+        let mut again = everett(folder);
+        again.args(["cluster", "up", "--dir", "broker", "--port", port]);
+        let mut up = Up(again.stdout(Stdio::piped()).spawn().expect("it starts"));
+        let lines = up.0.stdout.take().expect("its output");
+        let mut address = String::new();
+        let read = BufReader::new(lines).read_line(&mut address);
+        read.expect("its address");
+        (address.trim() == url).then_some(up)
+    })
 }
 
 /// Two worker processes are replaced a hundred times, each killed at a random moment, and the broker

@@ -269,7 +269,7 @@ fn the_time_limit_is_one_of_native_runs_too() {
     let mut run = Command::new("timeout");
     run.args(["--signal=KILL", "600"])
         .arg(everett(&folder).get_program());
-    run.args(["run", "--max-time", "3s", "--out", "out", "./bomb"]);
+    run.args(["run", "--max-time", "6s", "--out", "out", "./bomb"]);
     let output = run.current_dir(&folder).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let summary = summary(&folder.join("out"));
@@ -505,7 +505,7 @@ fn the_time_of_a_native_run_is_looked_at_before_every_call() {
     let folder = folder("limits-calls");
     let source = "#include <unistd.h>\nint main(void) { write(1, \"late\", 4); return 0; }\n";
     build(&folder, "short", source, &[]);
-    let run = ["native", "--max-time", "1ms", "./short"];
+    let run = ["native", "--max-time", "1us", "./short"];
     let said = text(&expect(everett(&folder).args(run), 2));
     assert!(said.contains("--max-time"), "{said}");
     assert!(!said.contains("late"), "{said}");

@@ -301,7 +301,7 @@ fn live_and_as_host(name: &str, guest: &str) -> (Value, PathBuf) {
     let guest = format!("[host.guest]\nprogram = \"./clerks\"\nstart = \"10ms\"\n{guest}\n");
     let live = format!(
         "{guest}[peer.store]\ncommand = [\"./store\", \"{{port}}\"]\nlisten = \"127.0.0.1:0\"\n\
-         address = \"10.0.0.9\"\nport = 7\nfresh = \"connection\"\ninstances = 1\npatience = \"3s\"\n"
+         address = \"10.0.0.9\"\nport = 7\nfresh = \"connection\"\ninstances = 1\npatience = \"20s\"\n"
     );
     let host = format!("{guest}[host.store]\nprogram = \"./store\"\naddress = \"10.0.0.9\"\n");
     let folders = [("live", live), ("host", host)].map(|(kind, scenario)| {
@@ -383,8 +383,8 @@ fn bad_peers_have_clear_outcomes() {
 /// A peer that is not there cuts off all paths, and that is not success.
 #[test]
 fn a_peer_that_cannot_be_reached_is_work_that_is_not_done() {
-    // Nobody listens at a port that was free.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    // Nobody listens at a port that was free, at an address that no other test uses.
+    let free = std::net::TcpListener::bind("127.0.77.1:0").expect("a port");
     let address = free.local_addr().expect("an address");
     drop(free);
     let started = talking(&["+"], "echo", "");
@@ -405,7 +405,7 @@ fn a_peer_that_cannot_be_reached_is_work_that_is_not_done() {
         (
             "not_there",
             outside.join("\n"),
-            "nothing listens at 127.0.0.1:",
+            "nothing listens at 127.0.77.1:",
         ),
     ];
     for (name, scenario, why) in cases {
@@ -483,7 +483,7 @@ fn datagrams_unix_sockets_and_independent_connections() {
         &talking(
             &["+", "?a|b", "<", "+", ">c", "<"],
             "udp",
-            "patience = \"3s\"",
+            "patience = \"20s\"",
         ),
     );
     let summary = explored(&folder, &[], 0);
