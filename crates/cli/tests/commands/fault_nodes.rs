@@ -114,7 +114,9 @@ fn nodes_give_the_results_of_local_jobs_and_may_die() {
         searching.join().expect("it ends")
     });
     expect_same(&local, &killed);
-    assert!(killed["nodes"]["lives"].as_u64() > Some(0), "{killed}");
+    let did = |name: &str| killed["nodes"][name].as_u64().unwrap_or(0);
+    // The node that was killed may have been faster than we could kill it.
+    assert!(did("lives") > 0 || did("dies") >= 30, "{killed}");
     let before = fs::read_dir(&second).expect("a folder").count();
     assert_eq!(before, 5, "a test changed the folder of its node");
 }

@@ -301,7 +301,7 @@ fn live_and_as_host(name: &str, guest: &str) -> (Value, PathBuf) {
     let guest = format!("[host.guest]\nprogram = \"./clerks\"\nstart = \"10ms\"\n{guest}\n");
     let live = format!(
         "{guest}[peer.store]\ncommand = [\"./store\", \"{{port}}\"]\nlisten = \"127.0.0.1:0\"\n\
-         address = \"10.0.0.9\"\nport = 7\nfresh = \"connection\"\ninstances = 1\npatience = \"20s\"\n"
+         address = \"10.0.0.9\"\nport = 7\nfresh = \"connection\"\ninstances = 1\npatience = \"8s\"\n"
     );
     let host = format!("{guest}[host.store]\nprogram = \"./store\"\naddress = \"10.0.0.9\"\n");
     let folders = [("live", live), ("host", host)].map(|(kind, scenario)| {
@@ -483,7 +483,7 @@ fn datagrams_unix_sockets_and_independent_connections() {
         &talking(
             &["+", "?a|b", "<", "+", ">c", "<"],
             "udp",
-            "patience = \"20s\"",
+            "patience = \"6s\"",
         ),
     );
     let summary = explored(&folder, &[], 0);
