@@ -350,7 +350,10 @@ impl Canary {
         }
         let state = fs::read_to_string(format!("/proc/{}/stat", self.process.id()))?;
         // It may not have fallen asleep yet.
-        if ![") S", ") R", ") D"].iter().any(|alive| state.contains(alive)) {
+        if ![") S", ") R", ") D"]
+            .iter()
+            .any(|alive| state.contains(alive))
+        {
             return Err(format!("a real process was touched: {state}").into());
         }
         match objects() == self.objects {

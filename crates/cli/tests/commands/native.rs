@@ -74,7 +74,12 @@ fn nothing_of_the_machine_is_within_reach() {
     fs::write(&real, "untouched").expect("a file");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let mut other = Process(Command::new("sleep").arg("infinity").spawn().expect("sleep"));
+    let mut other = Process(
+        Command::new("sleep")
+            .arg("infinity")
+            .spawn()
+            .expect("sleep"),
+    );
     let mut run = everett(&folder);
     run.args(["native", "./sandbox"]).arg(&real);
     run.args([
