@@ -83,6 +83,8 @@ pub enum Kind {
     Lease,
     /// The mark that the run was cancelled. It stays when the run is removed.
     Cancelled,
+    /// The mark that the run is paused, or was and goes on.
+    Paused,
     /// The mark that no job of the run may be explored any more.
     Over,
     /// The mark that a job is explored again, because the broker has lost what it came to.
@@ -102,11 +104,12 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Run,
         Kind::Outcome,
         Kind::Lease,
         Kind::Cancelled,
+        Kind::Paused,
         Kind::Over,
         Kind::Again,
         Kind::Grant,
@@ -130,6 +133,7 @@ impl Kind {
             Kind::Outcome => "outcome",
             Kind::Lease => "lease",
             Kind::Cancelled => "cancelled",
+            Kind::Paused => "paused",
             Kind::Over => "over",
             Kind::Again => "again",
             Kind::Grant => "grant",
@@ -423,6 +427,12 @@ pub trait Broker: Send {
 
     /// Adds a job to the queue.
     fn publish(&mut self, ticket: &Ticket) -> Result<()>;
+
+    /// Adds a job to the queue that was taken from it without an outcome. Some brokers drop jobs
+    /// that were published a short time before; not this one.
+    fn publish_again(&mut self, ticket: &Ticket) -> Result<()> {
+        self.publish(ticket)
+    }
 
     /// Takes a job from the queue, if there is one.
     fn lease(&mut self) -> Result<Option<Lease>>;

@@ -28,6 +28,7 @@ impl Status {
         let (mean, deviation) = spread(&self.lengths());
         json!({
             "over": self.is_over(), "complete": self.is_complete(), "cancelled": self.is_cancelled,
+            "paused": self.is_paused,
             "limit": self.limit(),
             "jobs": {
                 "explored": self.jobs, "leased": self.jobs_leased, "pending": self.jobs_pending,

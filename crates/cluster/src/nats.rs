@@ -475,6 +475,13 @@ impl Broker for NatsBroker {
         stored.map_err(failed)
     }
 
+    fn publish_again(&mut self, ticket: &Ticket) -> Result<()> {
+        let message = PublishMessage::build().payload(ticket.to_bytes().into());
+        let subject = format!("{}.job.{}.{}", self.prefix, ticket.run, ticket.job);
+        let stored = self.wait(Self::store(&self.context, subject, message));
+        stored.map_err(failed)
+    }
+
     fn lease(&mut self) -> Result<Option<Lease>> {
         self.wait(answered(async {
             loop {

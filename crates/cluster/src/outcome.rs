@@ -14,6 +14,9 @@ use crate::states::{divide, pack_states, sort_states};
 /// again.
 pub(crate) const CHILDREN: usize = 8;
 
+/// What is recorded in the place of the worker that holds a job, if nobody does.
+const NOBODY: &str = "";
+
 const RESULTS_MAGIC: &[u8] = b"everett results 2\n";
 /// Maximum size of a job's results in bytes.
 const MOST_RESULTS: usize = 1 << 30;
@@ -158,6 +161,17 @@ pub fn settle_again(broker: &mut dyn Broker, lease: &Lease, outcome: &Outcome) -
     }
     broker.acknowledge(lease)?;
     Ok(())
+}
+
+/// Records that nobody holds a job that was handed out.
+pub(crate) fn note_dropped(broker: &mut dyn Broker, lease: &Lease) -> Result<()> {
+    note_lease(broker, &lease.ticket, NOBODY, lease.delivery)
+}
+
+/// Returns whether the record about the lease of a job says that a worker holds it.
+pub(crate) fn has_holder(lease: &[u8]) -> bool {
+    let lease: serde_json::Value = serde_json::from_slice(lease).unwrap_or_default();
+    lease["worker"] != NOBODY
 }
 
 /// Records that a worker holds a job.

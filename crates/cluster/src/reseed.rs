@@ -29,12 +29,11 @@ pub(crate) fn is_over_mark(mark: &[u8]) -> bool {
 /// that no worker looks at it again.
 pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
     let status = status(broker, run)?;
-    let mut nobodys: Vec<&Open> = status.open.iter().collect();
-    let fallen = fallen_out(broker, run, &status)?;
-    nobodys.retain(|open| !open.is_leased || fallen.contains(&open.ticket.job));
-    nobodys.retain(|open| !open.is_stopped);
+    if status.is_paused && !status.is_over() {
+        return Ok(Some(0));
+    }
     let mut added = 0;
-    for open in nobodys {
+    for open in nobodys(broker, run, &status)? {
         broker.publish(&open.ticket)?;
         added += 1;
     }
@@ -52,6 +51,28 @@ pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
     }
     grant(broker, run)?;
     Ok(Some(added))
+}
+
+/// Publishes the jobs that no worker holds and that are not in the queue. Returns their number.
+pub(crate) fn publish_missing(broker: &mut dyn Broker, run: &RunId) -> Result<u64> {
+    let status = status(broker, run)?;
+    let queued = broker.queued(run)?;
+    let mut added = 0;
+    for open in nobodys(broker, run, &status)? {
+        if !queued.contains(&open.ticket.job) {
+            broker.publish_again(&open.ticket)?;
+            added += 1;
+        }
+    }
+    Ok(added)
+}
+
+/// Returns the jobs with budget that no worker holds.
+fn nobodys<'s>(broker: &mut dyn Broker, run: &RunId, status: &'s Status) -> Result<Vec<&'s Open>> {
+    let fallen = fallen_out(broker, run, status)?;
+    let open = status.open.iter().filter(|open| !open.is_stopped);
+    let nobodys = open.filter(|open| !open.is_leased || fallen.contains(&open.ticket.job));
+    Ok(nobodys.collect())
 }
 
 /// Opens a run again that was found to be over and is not any more, because the broker has lost

@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::broker::{Broker, Key, Kind, Lease, Outcome};
+use crate::broker::{Broker, Key, Kind, Lease, Outcome, RunId};
 use crate::error::{Error, Result};
+use crate::mark::Pause;
 use crate::outcome::{Weigh, hand_out, outcome_of_split};
 use crate::station::{Station, share_coverage};
 
@@ -115,6 +116,12 @@ impl CheckCounter {
     }
 }
 
+/// Returns whether nobody is to explore a run: it was cancelled, or is paused.
+fn is_unwanted(broker: &mut dyn Broker, run: &RunId) -> Result<bool> {
+    let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
+    Ok(cancelled.is_some() || Pause::of(broker, run)?.paused)
+}
+
 /// The supervisor of a job that a worker explores.
 pub(crate) struct Sharing<'b> {
     pub(crate) broker: &'b Mutex<Box<dyn Broker>>,
@@ -141,11 +148,11 @@ impl Sharing<'_> {
         if !self.checks.ends_piece() {
             return JobDecision::GoOn;
         }
+        let mut broker = lock(self.broker);
         // A worker that cannot reach its broker continues, too.
         let goes_on = !self.checks.is_recorded()
-            && lock(self.broker)
-                .waiting()
-                .map_or(true, |waiting| waiting > 0);
+            && !is_unwanted(&mut **broker, &self.lease.ticket.run).unwrap_or(false)
+            && broker.waiting().map_or(true, |waiting| waiting > 0);
         if goes_on {
             JobDecision::GoOn
         } else {
@@ -163,11 +170,8 @@ impl Sharing<'_> {
             *covered = share_coverage(&mut **broker, run, progress.covered)?;
             self.covered = marks;
         }
-        if self.checks.ends_piece() {
-            let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
-            if cancelled.is_some() {
-                return Ok(JobDecision::Leave);
-            }
+        if self.checks.ends_piece() && is_unwanted(&mut **broker, run)? {
+            return Ok(JobDecision::Leave);
         }
         Ok(match asked {
             0 => JobDecision::GoOn,

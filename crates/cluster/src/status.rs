@@ -12,6 +12,8 @@ use crate::broker::{Broker, JobId, Key, Kind, Outcome, RunId, Ticket};
 use crate::error::{Error, Result};
 use crate::grant::granted;
 use crate::hash::Hash;
+use crate::mark::Pause;
+use crate::outcome::has_holder;
 use crate::run::{first_job, kind_of};
 use crate::station::{Round, WorkerStatus};
 
@@ -80,6 +82,8 @@ pub struct Status {
     pub failures: Vec<String>,
     /// Whether the run was cancelled.
     pub is_cancelled: bool,
+    /// Whether the run is paused.
+    pub is_paused: bool,
     /// The results of explored jobs.
     pub(crate) results: Vec<Recorded>,
     /// Jobs without an outcome.
@@ -216,6 +220,7 @@ impl Status {
             (true, _) if self.limit().is_some() => "at a limit",
             (true, _) => "finished",
             (false, true) => "cancelled",
+            (false, false) if self.is_paused => "paused",
             (false, false) => "running",
         }
     }
@@ -249,8 +254,12 @@ impl Status {
 
     /// Returns the progress as a line for people.
     pub fn progress(&self) -> String {
+        let paused = match self.state() {
+            "paused" => ", paused",
+            _ => "",
+        };
         format!(
-            "{:.3} % explored, {}, {} with workers, {} waiting, {}",
+            "{:.3} % explored, {}, {} with workers, {} waiting, {}{paused}",
             100.0 * (self.finished.to_f64() + self.excluded.to_f64()),
             counted(self.jobs, "job"),
             self.jobs_leased,
@@ -345,6 +354,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     // Grants are read before outcomes, because the outcome that names a job precedes its grant.
     let (granted, grants) = granted(broker, run)?;
     let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
+    let paused = Pause::of(broker, run)?;
     let again = broker.list(Kind::Again, run)?.into_iter();
     let again: BTreeSet<JobId> = again.map(|(job, _)| job).collect();
     let leases: BTreeMap<JobId, Vec<u8>> = broker.list(Kind::Lease, run)?.into_iter().collect();
@@ -353,6 +363,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     let mut outcomes: BTreeMap<JobId, Option<Outcome>> = outcomes.collect();
     let mut status = Status {
         is_cancelled: cancelled.is_some(),
+        is_paused: paused.paused,
         redelivered: leases.values().map(|lease| deliveries(lease)).sum(),
         jobs_again: again.len() as u64,
         limits: kind.limits,
@@ -389,7 +400,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
                 status.add(&name, outcome)
             }
             None => {
-                let is_leased = leases.contains_key(&name);
+                let is_leased = leases.get(&name).is_some_and(|lease| has_holder(lease));
                 status.add_open(ticket, is_leased)
             }
         };

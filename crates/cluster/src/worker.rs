@@ -18,7 +18,9 @@ use crate::broker::{Broker, Explored, Key, Kind, Lease, Outcome, RunId, Ticket, 
 use crate::error::{Error, Result};
 use crate::grant::grant;
 use crate::hash::Hash;
+use crate::mark::Pause;
 use crate::outcome::{CHILDREN, note_lease, outcome_of, settle_again};
+use crate::pause::set_aside;
 use crate::reseed::{explore_again, is_over_mark, reseed};
 use crate::run::{Build, Manifest};
 use crate::sharing::{CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry, work_of_checks};
@@ -61,7 +63,7 @@ struct Known {
 pub enum Taken {
     /// There was no job.
     Nothing,
-    /// The job had an outcome already, or its run was cancelled.
+    /// The job had an outcome already, or its run was cancelled or is paused.
     Over,
     /// A job to explore.
     Job(Box<TakenJob>),
@@ -80,7 +82,7 @@ pub struct TakenJob {
 pub enum WorkerStep {
     /// There was no job.
     Nothing,
-    /// A job had its outcome already, or its run was cancelled.
+    /// A job had its outcome already, or its run was cancelled or is paused.
     Dropped,
     /// The worker explored a job; this is the outcome that counts.
     Explored(Box<Outcome>),
@@ -103,6 +105,8 @@ pub struct Worker<'s> {
     over: BTreeSet<RunId>,
     /// Runs that were not over when the worker first saw them.
     open: BTreeSet<RunId>,
+    /// Runs that were paused when the worker last looked at them.
+    paused: BTreeSet<RunId>,
     /// Runs whose records cannot be read, with the reason, since the last step.
     unreadable: Vec<(RunId, String)>,
     /// The time at which the worker last had a job.
@@ -143,6 +147,7 @@ impl<'s> Worker<'s> {
             runs: BTreeMap::new(),
             over: BTreeSet::new(),
             open: BTreeSet::new(),
+            paused: BTreeSet::new(),
             unreadable: Vec::new(),
             worked_at: Instant::now(),
         }
@@ -168,6 +173,12 @@ impl<'s> Worker<'s> {
             }
             return Ok(Taken::Over);
         }
+        if Pause::of(broker, run)?.paused {
+            self.paused.insert(run.clone());
+            set_aside(broker, &lease)?;
+            return Ok(Taken::Over);
+        }
+        self.paused.remove(run);
         // It has jobs again if it was over.
         self.over.remove(run);
         let what = match self.open(broker, &lease.ticket) {
@@ -452,6 +463,10 @@ impl<'s> Worker<'s> {
         run: &RunId,
         looks: bool,
     ) -> Result<Option<Round>> {
+        match Pause::of(broker, run)?.paused {
+            true => self.paused.insert(run.clone()),
+            false => self.paused.remove(run),
+        };
         match self.station.balance(broker, run)? {
             Balancing::Balanced(round) => {
                 // Jobs that nobody seems to have are published again later: a worker may
@@ -477,6 +492,7 @@ impl<'s> Worker<'s> {
         // Others may have been removed.
         self.over.retain(|run| runs.contains(run));
         self.open.retain(|run| runs.contains(run));
+        self.paused.retain(|run| runs.contains(run));
         for run in runs {
             if self.over.contains(&run) || self.open.contains(&run) {
                 continue;
@@ -550,12 +566,12 @@ impl<'s> Worker<'s> {
                 continue;
             }
             idle += 1;
-            let pause = match self.open.is_empty() && idle > IDLE_BEFORE_LONG_PAUSES {
+            let pause = match self.open.is_subset(&self.paused) && idle > IDLE_BEFORE_LONG_PAUSES {
                 true => LONG_PAUSE,
                 false => PAUSE,
             };
             waited += pause;
-            for run in &self.open {
+            for run in self.open.difference(&self.paused) {
                 self.station.waited(run, pause);
             }
             if Station::is_round_due(idle) {

@@ -12,6 +12,7 @@ mod follow;
 mod harden;
 mod install_tools;
 mod native;
+mod pause;
 mod replay;
 mod run;
 mod scenario;
@@ -94,6 +95,10 @@ subcommands! {
     Watch(submit::WatchArgs),
     /// Writes the results of a submitted run so far into its folder, as `run` would.
     Results(submit::ResultsArgs),
+    /// Pauses a submitted run: workers hand back what they hold of it, and go on with others.
+    Pause(pause::PauseArgs),
+    /// Lets a paused run go on, on the same or on other workers.
+    Unpause(pause::UnpauseArgs),
     /// Cancels a submitted run. The results so far are kept, unless it is removed.
     Cancel(submit::CancelArgs),
     /// Builds a program for production with as many checks as fit into a stated overhead.

@@ -94,7 +94,7 @@ pub fn tell_submitted(run: &RunId, dir: &Path, mode: Mode) {
 
 /// A run that was submitted.
 #[derive(clap::Args)]
-struct TargetArgs {
+pub struct TargetArgs {
     /// The folder that `everett submit` made, or the name of the run.
     run: PathBuf,
     #[command(flatten)]
@@ -102,7 +102,13 @@ struct TargetArgs {
 }
 
 impl TargetArgs {
-    fn id(&self) -> Result<RunId> {
+    /// Connects to the broker.
+    pub fn connect(&self) -> Result<Box<dyn Broker>> {
+        self.broker.connect()
+    }
+
+    /// Returns the name of the run.
+    pub fn id(&self) -> Result<RunId> {
         id_of(&self.run)
     }
 }
@@ -179,7 +185,7 @@ pub struct WatchArgs {
 impl Subcommand for WatchArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
-        let (mut broker, run) = (self.target.broker.connect()?, self.target.id()?);
+        let (mut broker, run) = (self.target.connect()?, self.target.id()?);
         let (mut last, mut failures) = (String::new(), 0);
         while !session.stop.load(Ordering::SeqCst) {
             let status = match status(&mut *broker, &run) {
@@ -234,9 +240,14 @@ impl Subcommand for ResultsArgs {
             let run = id_of(dir)?;
             let status = status(&mut *broker, &run)?;
             if !status.is_over() && !status.is_cancelled {
-                notice(
-                    "note: workers of the cluster go on with the run; `everett cancel` it before you resume it here",
-                );
+                notice(match status.is_paused {
+                    true => {
+                        "note: the run is only paused; `everett cancel` it before you resume it here"
+                    }
+                    false => {
+                        "note: workers of the cluster go on with the run; `everett cancel` it before you resume it here"
+                    }
+                });
             }
         }
         Ok(code_of(result.summary.conclusion()))
@@ -256,7 +267,7 @@ pub struct CancelArgs {
 
 impl Subcommand for CancelArgs {
     fn run(&self) -> Result<u8> {
-        let (mut broker, run) = (self.target.broker.connect()?, self.target.id()?);
+        let (mut broker, run) = (self.target.connect()?, self.target.id()?);
         if !self.remove {
             cancel(&mut *broker, &run)?;
             return Ok(EXIT_CLEAN);

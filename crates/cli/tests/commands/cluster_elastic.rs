@@ -18,7 +18,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 /// Returns the results that do not depend on who explored what.
-fn reached(out: &Path) -> (Vec<String>, Vec<Value>) {
+pub(crate) fn reached(out: &Path) -> (Vec<String>, Vec<Value>) {
     let summary = summary(out);
     check_weights(&summary);
     let mut findings: Vec<String> = summary["findings"]

@@ -14,6 +14,7 @@ mod cluster_elastic;
 mod cluster_gaps;
 mod cluster_limits;
 mod cluster_machines;
+mod cluster_pause;
 mod cluster_secrets;
 mod cluster_upkeep;
 mod cluster_worlds;

@@ -1,0 +1,58 @@
+//! Pauses a run: workers give back what they hold of it, and take none of its jobs until it goes
+//! on. The mark is a record of the run. A worker that gets a job of a paused run takes it out of
+//! the queue, so that the jobs of other runs are not behind it; the tree of outcomes still has it,
+//! and whoever lets the run go on publishes all jobs that nobody has.
+
+use crate::broker::{Broker, Lease, RunId};
+use crate::error::{Error, Result};
+use crate::mark::Pause;
+use crate::outcome::note_dropped;
+use crate::reseed::publish_missing;
+use crate::run::kind_of;
+use crate::status::status;
+
+/// Fails if a run is not there, or if nothing can be explored of it any more.
+fn expect_going_on(broker: &mut dyn Broker, run: &RunId) -> Result<()> {
+    let status = status(broker, run)?;
+    if status.is_over() || status.is_cancelled {
+        let state = status.state();
+        return Err(Error::Usage(format!(
+            "the run is {state}: it does not go on"
+        )));
+    }
+    Ok(())
+}
+
+/// Pauses a run: workers end its jobs at their next check, and record what these came to and what
+/// is left of them. Does nothing if the run is paused.
+pub fn pause(broker: &mut dyn Broker, run: &RunId) -> Result<()> {
+    expect_going_on(broker, run)?;
+    let mark = Pause::of(broker, run)?;
+    if mark.paused {
+        return Ok(());
+    }
+    Pause { paused: true }.note(broker, run)
+}
+
+/// Lets a paused run go on, on whatever workers there are. A run that goes on already stays as it
+/// is; if the last attempt ended half done, this one completes it.
+pub fn unpause(broker: &mut dyn Broker, run: &RunId) -> Result<()> {
+    kind_of(broker, run)?;
+    let mark = Pause::of(broker, run)?;
+    if mark.paused {
+        Pause { paused: false }.note(broker, run)?;
+    }
+    // This comes after the mark: see `set_aside`.
+    publish_missing(broker, run).map(|_| ())
+}
+
+/// Takes a job of a paused run out of the queue. If the run goes on meanwhile, whoever has let it
+/// go on may have seen the job in the queue, and relied on that, so it is put back.
+pub(crate) fn set_aside(broker: &mut dyn Broker, lease: &Lease) -> Result<()> {
+    note_dropped(broker, lease)?;
+    broker.acknowledge(lease)?;
+    if !Pause::of(broker, &lease.ticket.run)?.paused {
+        broker.publish_again(&lease.ticket)?;
+    }
+    Ok(())
+}
