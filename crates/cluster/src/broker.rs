@@ -6,6 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::hash::Hash;
@@ -85,6 +86,8 @@ pub enum Kind {
     Cancelled,
     /// The mark that the run is paused, or was and goes on.
     Paused,
+    /// The time at which the first worker began with a run that has a time limit.
+    Began,
     /// The mark that no job of the run may be explored any more.
     Over,
     /// The mark that a job is explored again, because the broker has lost what it came to.
@@ -104,12 +107,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Run,
         Kind::Outcome,
         Kind::Lease,
         Kind::Cancelled,
         Kind::Paused,
+        Kind::Began,
         Kind::Over,
         Kind::Again,
         Kind::Grant,
@@ -134,6 +138,7 @@ impl Kind {
             Kind::Lease => "lease",
             Kind::Cancelled => "cancelled",
             Kind::Paused => "paused",
+            Kind::Began => "began",
             Kind::Over => "over",
             Kind::Again => "again",
             Kind::Grant => "grant",
@@ -453,8 +458,12 @@ pub trait Broker: Send {
     /// Returns the number of jobs that wait for a worker.
     fn waiting(&mut self) -> Result<u64>;
 
+    /// Returns the time at the broker, since some moment that never changes. Machines whose clocks
+    /// differ agree about it.
+    fn now(&mut self) -> Result<Duration>;
+
     /// Returns how long a lease lasts.
-    fn lease_time(&self) -> std::time::Duration;
+    fn lease_time(&self) -> Duration;
 
     /// Finishes a job: stores its results, publishes the jobs that it created, and only then
     /// removes it from the queue. Returns the outcome that counts, which is that of another worker

@@ -1,15 +1,23 @@
 //! Marks of a run that say whether its jobs are to be explored now.
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 use crate::broker::{Broker, Key, Kind, RunId};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::run::RunKind;
 
 /// The mark of a run that was paused at least once.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Pause {
     /// Whether the run is paused.
     pub paused: bool,
+    /// The time at the broker when it was paused the last time.
+    #[serde(default)]
+    since: Duration,
+    /// The duration of all pauses before.
+    #[serde(default)]
+    before: Duration,
 }
 
 impl Pause {
@@ -21,9 +29,56 @@ impl Pause {
         Ok(mark.unwrap_or_default())
     }
 
+    /// Returns the mark of the same run when it is paused, or goes on, at a time.
+    pub fn changed(&self, paused: bool, now: Duration) -> Pause {
+        Pause {
+            paused,
+            since: now,
+            before: self.until(now),
+        }
+    }
+
+    /// Returns the duration of all pauses until a time.
+    fn until(&self, now: Duration) -> Duration {
+        match self.paused {
+            true => self.before + now.saturating_sub(self.since),
+            false => self.before,
+        }
+    }
+
     /// Replaces the mark of a run.
     pub fn note(&self, broker: &mut dyn Broker, run: &RunId) -> Result<()> {
         let mark = serde_json::to_vec(self).map_err(everett::Error::from)?;
         broker.note(&Key::of_run(Kind::Paused, run), &mark)
     }
+}
+
+/// Returns how long a run may still be explored: without its pauses, all of its time since the first
+/// worker began. `None` if it has no time limit.
+pub(crate) fn time_left(
+    broker: &mut dyn Broker,
+    run: &RunId,
+    kind: &RunKind,
+    pause: &Pause,
+) -> Result<Option<Duration>> {
+    let Some(most) = kind.max_time else {
+        return Ok(None);
+    };
+    let Some(began) = broker.look_up(&Key::of_run(Kind::Began, run))? else {
+        return Ok(Some(most));
+    };
+    let began: Duration = serde_json::from_slice(&began).map_err(Error::damaged)?;
+    let now = broker.now()?;
+    let spent = now.saturating_sub(began).saturating_sub(pause.until(now));
+    Ok(Some(most.saturating_sub(spent)))
+}
+
+/// Starts the time of a run that has a time limit, unless another worker has.
+pub(crate) fn begin(broker: &mut dyn Broker, run: &RunId, kind: &RunKind) -> Result<()> {
+    let key = Key::of_run(Kind::Began, run);
+    if kind.max_time.is_some() && broker.look_up(&key)?.is_none() {
+        let now = serde_json::to_vec(&broker.now()?).map_err(everett::Error::from)?;
+        broker.record(&key, &now)?;
+    }
+    Ok(())
 }

@@ -30,6 +30,8 @@ struct Stored {
     /// Whether the clock is that of a simulation, which operations do not advance.
     is_manual: bool,
     bytes: u64,
+    /// The time for limits of runs, which no operation advances.
+    time: Duration,
 }
 
 /// A broker that several workers of a process share.
@@ -81,6 +83,11 @@ impl SharedMemory {
         let mut stored = self.stored();
         stored.now += self.lease;
         stored.expire();
+    }
+
+    /// Lets time pass for runs that have a time limit.
+    pub fn pass_time(&self, time: Duration) {
+        self.stored().time += time;
     }
 
     /// Hands out all leased jobs again, to simulate duplicated deliveries.
@@ -296,6 +303,10 @@ impl Broker for MemoryBroker {
 
     fn waiting(&mut self) -> Result<u64> {
         Ok(self.step().waiting.len() as u64)
+    }
+
+    fn now(&mut self) -> Result<Duration> {
+        Ok(self.shared.stored().time)
     }
 
     fn lease_time(&self) -> Duration {

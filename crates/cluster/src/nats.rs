@@ -537,6 +537,20 @@ impl Broker for NatsBroker {
         Ok(info.map_err(Error::broker)?.num_pending)
     }
 
+    fn now(&mut self) -> Result<Duration> {
+        // The server says when it stored a message.
+        let subject = format!("{}.record.clock", self.prefix);
+        self.wait(async {
+            let message = PublishMessage::build();
+            let stored = Self::store(&self.context, subject.clone(), message).await;
+            stored.map_err(failed)?;
+            let message = self.records.get_last_raw_message_by_subject(&subject).await;
+            let time = message.map_err(Error::broker)?.time;
+            let nanoseconds = u64::try_from(time.unix_timestamp_nanos()).unwrap_or(0);
+            Ok(Duration::from_nanos(nanoseconds))
+        })
+    }
+
     fn lease_time(&self) -> Duration {
         self.lease
     }

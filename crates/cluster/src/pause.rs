@@ -31,7 +31,8 @@ pub fn pause(broker: &mut dyn Broker, run: &RunId) -> Result<()> {
     if mark.paused {
         return Ok(());
     }
-    Pause { paused: true }.note(broker, run)
+    let now = broker.now()?;
+    mark.changed(true, now).note(broker, run)
 }
 
 /// Lets a paused run go on, on whatever workers there are. A run that goes on already stays as it
@@ -40,7 +41,8 @@ pub fn unpause(broker: &mut dyn Broker, run: &RunId) -> Result<()> {
     kind_of(broker, run)?;
     let mark = Pause::of(broker, run)?;
     if mark.paused {
-        Pause { paused: false }.note(broker, run)?;
+        let now = broker.now()?;
+        mark.changed(false, now).note(broker, run)?;
     }
     // This comes after the mark: see `set_aside`.
     publish_missing(broker, run).map(|_| ())

@@ -380,6 +380,13 @@ impl Broker for PostgresBroker {
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
+    fn now(&mut self) -> Result<Duration> {
+        let text = "SELECT extract(epoch FROM clock_timestamp())::float8";
+        let row = self.with(async |client| client.query_one(text, &[]).await.map_err(broken))?;
+        let seconds: f64 = row.try_get(0).map_err(broken)?;
+        Duration::try_from_secs_f64(seconds).map_err(Error::broker)
+    }
+
     fn lease_time(&self) -> Duration {
         self.lease
     }

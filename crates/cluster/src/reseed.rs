@@ -29,11 +29,13 @@ pub(crate) fn is_over_mark(mark: &[u8]) -> bool {
 /// that no worker looks at it again.
 pub fn reseed(broker: &mut dyn Broker, run: &RunId) -> Result<Option<u64>> {
     let status = status(broker, run)?;
-    if status.is_paused && !status.is_over() {
-        return Ok(Some(0));
-    }
+    // Workers drop jobs that are not to be explored now, and note that nobody has them.
+    let drops = status.is_paused || status.is_late;
     let mut added = 0;
     for open in nobodys(broker, run, &status)? {
+        if drops && !open.is_leased {
+            continue;
+        }
         broker.publish(&open.ticket)?;
         added += 1;
     }

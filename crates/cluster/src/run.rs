@@ -2,6 +2,7 @@
 
 use everett::{Budget, DiskEntry, Parcel, ParcelFile, RunSpec, Session, States, WeightSum};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 use crate::broker::{Broker, Key, Kind, Objects, RunId, Ticket, fetch};
 use crate::error::{Error, Result};
@@ -61,6 +62,9 @@ pub struct RunKind {
     pub is_world: bool,
     /// The limits of the run as a whole.
     pub limits: Budget,
+    /// The time limit of the run as a whole, from when the first worker begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_time: Option<Duration>,
 }
 
 /// The fields of a manifest that have the same meaning in all protocols.
@@ -113,6 +117,7 @@ impl Manifest {
             disk: disk.collect::<Result<_>>()?,
             spec: self.spec,
             limits: self.kind.limits,
+            max_time: self.kind.max_time,
         })
     }
 }
@@ -184,6 +189,7 @@ pub(crate) fn describe(submission: &Submission, session: &Session) -> Result<(Ve
                 instructions: submission.max_work,
                 ..parcel.limits
             },
+            max_time: parcel.max_time,
         },
         spec: parcel.spec,
         work: submission.work.unwrap_or(WORK),

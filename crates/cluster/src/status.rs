@@ -12,7 +12,7 @@ use crate::broker::{Broker, JobId, Key, Kind, Outcome, RunId, Ticket};
 use crate::error::{Error, Result};
 use crate::grant::granted;
 use crate::hash::Hash;
-use crate::mark::Pause;
+use crate::mark::{Pause, time_left};
 use crate::outcome::has_holder;
 use crate::run::{first_job, kind_of};
 use crate::station::{Round, WorkerStatus};
@@ -84,6 +84,8 @@ pub struct Status {
     pub is_cancelled: bool,
     /// Whether the run is paused.
     pub is_paused: bool,
+    /// Whether the time limit of the run is reached.
+    pub is_late: bool,
     /// The results of explored jobs.
     pub(crate) results: Vec<Recorded>,
     /// Jobs without an outcome.
@@ -227,6 +229,10 @@ impl Status {
 
     /// Returns whether no remaining job may be explored.
     pub fn is_over(&self) -> bool {
+        if self.is_late {
+            // Workers are about to hand back what they have.
+            return self.jobs_leased == 0;
+        }
         let may_go_on = self.free.spent().is_none();
         self.open.iter().all(|open| open.is_stopped && !may_go_on)
     }
@@ -234,7 +240,8 @@ impl Status {
     /// Returns the limit of the whole run at which it stopped.
     pub fn limit(&self) -> Option<&'static str> {
         let is_stopped = self.is_over() && !self.open.is_empty();
-        self.free.spent().filter(|_| is_stopped)
+        let late = self.is_late.then_some("max-time");
+        self.free.spent().or(late).filter(|_| is_stopped)
     }
 
     /// Returns whether everything was explored.
@@ -355,6 +362,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     let (granted, grants) = granted(broker, run)?;
     let cancelled = broker.look_up(&Key::of_run(Kind::Cancelled, run))?;
     let paused = Pause::of(broker, run)?;
+    let left = time_left(broker, run, &kind, &paused)?;
     let again = broker.list(Kind::Again, run)?.into_iter();
     let again: BTreeSet<JobId> = again.map(|(job, _)| job).collect();
     let leases: BTreeMap<JobId, Vec<u8>> = broker.list(Kind::Lease, run)?.into_iter().collect();
@@ -364,6 +372,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     let mut status = Status {
         is_cancelled: cancelled.is_some(),
         is_paused: paused.paused,
+        is_late: left.is_some_and(|left| left.is_zero()),
         redelivered: leases.values().map(|lease| deliveries(lease)).sum(),
         jobs_again: again.len() as u64,
         limits: kind.limits,

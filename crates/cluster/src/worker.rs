@@ -18,11 +18,11 @@ use crate::broker::{Broker, Explored, Key, Kind, Lease, Outcome, RunId, Ticket, 
 use crate::error::{Error, Result};
 use crate::grant::grant;
 use crate::hash::Hash;
-use crate::mark::Pause;
-use crate::outcome::{CHILDREN, note_lease, outcome_of, settle_again};
+use crate::mark::{Pause, begin, time_left};
+use crate::outcome::{CHILDREN, note_dropped, note_lease, outcome_of, settle_again};
 use crate::pause::set_aside;
 use crate::reseed::{explore_again, is_over_mark, reseed};
-use crate::run::{Build, Manifest};
+use crate::run::{Build, Manifest, RunKind};
 use crate::sharing::{CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry, work_of_checks};
 use crate::states::unpack_states;
 use crate::station::{Balancing, Round, Station};
@@ -57,6 +57,7 @@ pub struct WorkerSpec {
 struct Known {
     prepared: Prepared,
     work: u64,
+    kind: RunKind,
 }
 
 /// The result of asking for a job.
@@ -73,6 +74,8 @@ pub enum Taken {
 pub struct TakenJob {
     /// The lease of the job.
     pub lease: Lease,
+    /// The time of the session at which the time of the run is over.
+    deadline: Option<Duration>,
     /// The run and the states of the job; or the reason why it cannot be explored.
     what: Result<(Rc<Known>, States), String>,
 }
@@ -173,7 +176,8 @@ impl<'s> Worker<'s> {
             }
             return Ok(Taken::Over);
         }
-        if Pause::of(broker, run)?.paused {
+        let pause = Pause::of(broker, run)?;
+        if pause.paused {
             self.paused.insert(run.clone());
             set_aside(broker, &lease)?;
             return Ok(Taken::Over);
@@ -197,8 +201,23 @@ impl<'s> Worker<'s> {
                 return Err(error);
             }
         };
+        let mut deadline = None;
+        if let Ok((known, _)) = &what {
+            begin(broker, run, &known.kind)?;
+            let left = time_left(broker, run, &known.kind, &pause)?;
+            if left.is_some_and(|left| left.is_zero()) {
+                note_dropped(broker, &lease)?;
+                broker.acknowledge(&lease)?;
+                return Ok(Taken::Over);
+            }
+            deadline = left.and_then(|left| self.session.now().checked_add(left));
+        }
         note_lease(broker, &lease.ticket, &self.spec.name, lease.delivery)?;
-        Ok(Taken::Job(Box::new(TakenJob { lease, what })))
+        Ok(Taken::Job(Box::new(TakenJob {
+            lease,
+            deadline,
+            what,
+        })))
     }
 
     /// Returns the run and the states of a job.
@@ -222,13 +241,17 @@ impl<'s> Worker<'s> {
         let manifest = broker.look_up(&Key::of_run(Kind::Run, run))?;
         let manifest = manifest.ok_or_else(|| Error::NoRun(run.to_string()))?;
         let manifest = Manifest::read(&manifest, &self.spec.build)?;
-        let work = manifest.work.max(1);
+        let (work, kind) = (manifest.work.max(1), manifest.kind);
         let mut parcel = manifest.parcel(broker)?;
         parcel.spec.max_memory = self.spec.max_memory.or(parcel.spec.max_memory);
         // A file that is not a program must not end the worker.
         let prepared = catch_unwind(AssertUnwindSafe(|| Prepared::of(&parcel, self.session)));
         let prepared = prepared.map_err(|panic| Error::damaged(panic_text(&*panic)))??;
-        Ok(Known { prepared, work })
+        Ok(Known {
+            prepared,
+            work,
+            kind,
+        })
     }
 
     /// Explores a job. Calls `go_on` after each piece of work.
@@ -240,7 +263,7 @@ impl<'s> Worker<'s> {
         };
         let mut supervisor = WhileAsked(go_on);
         let work = (known.work, known.work);
-        let explored = self.run_job(known, states, ticket, work, &mut supervisor);
+        let explored = self.run_job((known, states), job, work, &mut supervisor);
         self.judge(ticket, known, explored)
     }
 
@@ -276,7 +299,7 @@ impl<'s> Worker<'s> {
             stop: &self.session.stop,
             tell: &mut |outcome| tell(&WorkerStep::Explored(Box::new(outcome))),
         };
-        let explored = self.run_job(known, states, &ticket, work, &mut sharing);
+        let explored = self.run_job((known, states), job, work, &mut sharing);
         let (lease, failure) = (sharing.lease, sharing.failure);
         self.station = station;
         // The balancer need not ask this worker any more; it does no harm if the report does not
@@ -299,17 +322,18 @@ impl<'s> Worker<'s> {
     /// Explores states. Returns `None` if the result is not wanted, and a text if it fails.
     fn run_job(
         &self,
-        known: &Known,
-        states: &States,
-        ticket: &Ticket,
+        (known, states): (&Known, &States),
+        taken: &TakenJob,
         (first, work): (u64, u64),
         supervisor: &mut dyn Supervisor,
     ) -> Result<Option<JobResult>, String> {
+        let ticket = &taken.lease.ticket;
         let spill = self.spill_of(ticket);
         let explored = catch_unwind(AssertUnwindSafe(|| {
             let job = Job {
                 states: states.clone(),
                 budget: ticket.budget,
+                deadline: taken.deadline,
                 first,
                 work,
                 supervisor,
@@ -423,7 +447,11 @@ impl<'s> Worker<'s> {
             return Ok(WorkerStep::Dropped);
         };
         // If that were recorded, the same job would be handed out at once, again and again.
-        if has_done_nothing(&explored.outcome) && !self.session.stop.load(Ordering::Relaxed) {
+        let is_late = job.deadline.is_some_and(|at| self.session.now() >= at);
+        if has_done_nothing(&explored.outcome)
+            && !is_late
+            && !self.session.stop.load(Ordering::Relaxed)
+        {
             return Ok(WorkerStep::NoMemory(lease.ticket.run));
         }
         let mut tries = 0;

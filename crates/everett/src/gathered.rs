@@ -17,6 +17,7 @@ use crate::events::{Event, Observer};
 use crate::explore::{RunResult, SearchEnd, close, prepare};
 use crate::follow::{Model, Seen};
 use crate::job::{JobFinding, JobResult, JobTest, States};
+use crate::parcel::NEVER;
 use crate::record::Recorder;
 use crate::session::Session;
 use crate::spec::RunSpec;
@@ -70,7 +71,13 @@ pub fn conclude(
     observer: &mut dyn Observer,
 ) -> Result<RunResult> {
     let spec = &RunSpec::of(dir)?;
-    let (config, images) = prepare(spec, session)?;
+    // The time of the run is that of its workers. Whoever asks for results waits for them.
+    let untimed = RunSpec {
+        max_time: Some(NEVER),
+        ..spec.clone()
+    };
+    let (mut config, images) = prepare(&untimed, session)?;
+    config.limits.max_time = None;
     let folder = Folder::open(dir)?;
     Checkpoint::remove(dir)?;
     Checkpoint::remove_all_results(dir)?;

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::budget::{Budget, Work};
 use crate::error::Result;
@@ -100,6 +101,8 @@ pub struct Job<'j> {
     pub states: States,
     /// The maximum work.
     pub budget: Budget,
+    /// The time of the session at which the job ends, whatever is left.
+    pub deadline: Option<Duration>,
     /// Number of instructions between two checks.
     pub work: u64,
     /// Number of instructions before the first check. It doubles up to `work`: the first states of
@@ -241,6 +244,7 @@ impl Prepared {
             pace: job.first.max(1),
             work: job.work.max(1),
             most: job.budget.instructions,
+            deadline: job.deadline,
             is_due: false,
             session,
             stop: &stop,
@@ -336,6 +340,7 @@ struct Working<'j> {
     work: u64,
     /// Maximum number of instructions.
     most: Option<u64>,
+    deadline: Option<Duration>,
     /// Whether a piece of work is done.
     is_due: bool,
     session: &'j Session,
@@ -387,7 +392,10 @@ impl Listener for Working<'_> {
         let is_spent = self
             .most
             .is_some_and(|most| statistics.instructions >= most);
-        if is_asked || is_spent {
+        let is_late = self
+            .deadline
+            .is_some_and(|deadline| self.session.now() >= deadline);
+        if is_asked || is_spent || is_late {
             self.is_due = false;
             self.stop.store(true, Ordering::Relaxed);
         } else if done >= self.until {

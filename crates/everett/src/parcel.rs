@@ -7,6 +7,7 @@ use everett_linux::Contents;
 use everett_scenario::Scenario;
 use everett_vm::Image;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::bootstrap::boots;
 use crate::budget::Budget;
@@ -19,6 +20,9 @@ use crate::scenario::scenario_from;
 use crate::session::Session;
 use crate::spec::{RunSpec, VERSION};
 use crate::world;
+
+/// A time limit that no process reaches.
+pub(crate) const NEVER: Duration = Duration::from_secs(1 << 30);
 
 /// Everything that is needed to explore a program or a scenario, without paths of any disk.
 #[derive(Clone, Debug)]
@@ -35,6 +39,8 @@ pub struct Parcel {
     pub disk: Vec<DiskEntry<Vec<u8>>>,
     /// The limits of the run as a whole.
     pub limits: Budget,
+    /// The time limit of the run as a whole. Jobs have a deadline of their own ([`crate::Job`]).
+    pub max_time: Option<Duration>,
 }
 
 impl Parcel {
@@ -66,6 +72,7 @@ impl Parcel {
             files: files.iter().map(parcel_file).collect(),
             disk: Vec::new(),
             limits: limits_of(spec),
+            max_time: spec.max_time,
             spec: without_paths(spec),
         };
         expect_alone(&spec.load()?)?;
@@ -83,6 +90,7 @@ impl Parcel {
         spec.command = vec![name.to_owned()];
         Ok(Parcel {
             limits: limits_of(&whole),
+            max_time: whole.max_time,
             programs: Vec::new(),
             natives: Vec::new(),
             files: Vec::new(),
@@ -94,8 +102,13 @@ impl Parcel {
     /// Creates the configuration and the programs. The parcel may be damaged or hostile: everything
     /// that names a path of this machine is refused.
     pub(crate) fn prepare(&self, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
-        let spec = &self.spec;
-        spec.check()?;
+        self.spec.check()?;
+        // The limit of the whole run is not one of this process. It is not left out, since that of
+        // the scenario would count then.
+        let spec = &RunSpec {
+            max_time: Some(NEVER),
+            ..self.spec.clone()
+        };
         let host = &spec.host;
         let has_mounts = !host.ro.is_empty() || !host.files.is_empty() || !host.file.is_empty();
         let has_files = host
@@ -105,18 +118,23 @@ impl Parcel {
         if has_mounts || has_files || spec.out.is_some() || spec.started_in.is_some() {
             bail!(Invalid, "the job names paths of this machine");
         }
-        match spec.is_scenario() {
+        let (mut config, images) = match spec.is_scenario() {
             true => {
                 let disk = Packed::of(&self.disk)?;
                 expect_divisible_world(&disk, spec)?;
                 world::prepare_from(&disk, spec, session)
             }
-            false => self.prepare_program(session),
-        }
+            false => self.prepare_program(spec, session),
+        }?;
+        config.limits.max_time = None;
+        Ok((config, images))
     }
 
-    fn prepare_program(&self, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
-        let spec = &self.spec;
+    fn prepare_program(
+        &self,
+        spec: &RunSpec,
+        session: &Session,
+    ) -> Result<(ExplorerConfig, Vec<Image>)> {
         expect_divisible(spec)?;
         if self.programs.len() != 1 + spec.host.program.len() {
             bail!(Invalid, "the job lacks programs that it names");
@@ -179,7 +197,6 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
         (spec.klee_messages, "klee_messages"),
         (spec.deterministic, "deterministic"),
         (spec.dtest && !spec.is_scenario(), "dtest"),
-        (spec.max_time.is_some(), "max_time"),
         (spec.solver_log.is_some(), "solver_log"),
         (spec.log_queries.is_some(), "log_queries"),
         (spec.allow_live, "allow_live"),

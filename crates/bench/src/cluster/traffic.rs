@@ -205,6 +205,9 @@ impl Broker for Timed {
         self.traffic.get().read(0);
         self.broker.waiting()
     }
+    fn now(&mut self) -> Result<Duration> {
+        self.broker.now()
+    }
     fn lease_time(&self) -> Duration {
         self.broker.lease_time()
     }

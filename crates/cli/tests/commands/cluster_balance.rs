@@ -130,6 +130,9 @@ impl Broker for Between {
     fn waiting(&mut self) -> Result<u64, Error> {
         self.op()?.waiting()
     }
+    fn now(&mut self) -> Result<Duration, Error> {
+        self.op()?.now()
+    }
     fn lease_time(&self) -> Duration {
         self.broker.lease_time()
     }
@@ -411,6 +414,7 @@ fn watched(folder: &Path, word: &str, elsewhere: Vec<u8>) -> (Watching, JobResul
     let job = Job {
         states: States::beginning(false),
         budget: Budget::default(),
+        deadline: None,
         work: 1,
         first: 1,
         supervisor: &mut watching,
@@ -538,6 +542,7 @@ fn given_at(prepared: &Prepared, states: States, at: u64) -> (Vec<JobResult>, Ve
     let job = Job {
         states,
         budget: Budget::default(),
+        deadline: None,
         work: 200,
         first: 200,
         supervisor: &mut giving,

@@ -90,7 +90,7 @@ fn a_run_begun_on_one_machine_goes_on_with_workers() {
     hand_over(&spec, 30);
 }
 
-const HOST: &str = r#"
+pub(crate) const HOST: &str = r#"
 #include <arpa/inet.h>
 #include <everett.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// A program with so many paths that its exploration never ends.
-const ENDLESS: &str = r#"
+pub(crate) const ENDLESS: &str = r#"
 #include <unistd.h>
 int main(void) {
   unsigned char bytes[64];

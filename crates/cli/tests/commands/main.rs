@@ -16,6 +16,7 @@ mod cluster_limits;
 mod cluster_machines;
 mod cluster_pause;
 mod cluster_secrets;
+mod cluster_time;
 mod cluster_upkeep;
 mod cluster_worlds;
 mod deploy;

@@ -104,6 +104,9 @@ impl Broker for Mortal {
     fn waiting(&mut self) -> Result<u64, Error> {
         self.op(Broker::waiting)
     }
+    fn now(&mut self) -> Result<Duration, Error> {
+        self.op(|broker| broker.now())
+    }
     fn lease_time(&self) -> Duration {
         self.broker.lease_time()
     }
