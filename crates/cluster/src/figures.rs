@@ -28,7 +28,7 @@ impl Status {
         let (mean, deviation) = spread(&self.lengths());
         json!({
             "over": self.is_over(), "complete": self.is_complete(), "cancelled": self.is_cancelled,
-            "paused": self.is_paused,
+            "paused": self.is_paused, "paused_because": self.paused_because,
             "limit": self.limit(),
             "jobs": {
                 "explored": self.jobs, "leased": self.jobs_leased, "pending": self.jobs_pending,

@@ -18,6 +18,9 @@ pub(crate) struct Pause {
     /// The duration of all pauses before.
     #[serde(default)]
     before: Duration,
+    /// The reason why a worker has paused it; `None` if somebody wanted that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 impl Pause {
@@ -35,13 +38,17 @@ impl Pause {
             paused,
             since: now,
             before: self.until(now),
+            why: None,
         }
     }
 
     /// Returns the duration of all pauses until a time.
     fn until(&self, now: Duration) -> Duration {
         match self.paused {
-            true => self.before + now.saturating_sub(self.since),
+            true => {
+                let last = now.saturating_sub(self.since);
+                self.before.saturating_add(last)
+            }
             false => self.before,
         }
     }

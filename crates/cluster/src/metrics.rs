@@ -58,7 +58,9 @@ impl Metrics {
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         match did {
             WorkerStep::Nothing => sums.idle += 1,
-            WorkerStep::Dropped | WorkerStep::NoMemory(_) => sums.dropped += 1,
+            WorkerStep::Dropped | WorkerStep::NoMemory(_) | WorkerStep::Paused(_) => {
+                sums.dropped += 1
+            }
             WorkerStep::SetAside(..) => {}
             WorkerStep::Balanced(round) => {
                 sums.rounds += 1;

@@ -48,6 +48,32 @@ pub fn unpause(broker: &mut dyn Broker, run: &RunId) -> Result<()> {
     publish_missing(broker, run).map(|_| ())
 }
 
+/// Number of times that a job is handed out before a worker that has too little memory for it looks
+/// whether anybody else goes on with its run.
+const MOST_IN_VAIN: u64 = 6;
+
+/// Pauses a run if a job of it was handed out again and again, a worker has too little memory for
+/// any part of it, and nobody explores another job: the run would wait for ever. Nothing is lost,
+/// and it can go on with more memory. Returns whether it is paused.
+pub(crate) fn pause_without_memory(broker: &mut dyn Broker, lease: &Lease) -> Result<bool> {
+    let run = &lease.ticket.run;
+    // The job itself is one that a worker holds.
+    if lease.delivery < MOST_IN_VAIN || status(broker, run)?.jobs_leased > 1 {
+        return Ok(false);
+    }
+    let mark = Pause::of(broker, run)?;
+    if !mark.paused {
+        let now = broker.now()?;
+        let why = "no worker has enough memory for a job of it: start workers with more (--max-memory), and `everett \
+                   unpause` it";
+        let mut mark = mark.changed(true, now);
+        mark.why = Some(why.to_owned());
+        mark.note(broker, run)?;
+    }
+    set_aside(broker, lease)?;
+    Ok(true)
+}
+
 /// Takes a job of a paused run out of the queue. If the run goes on meanwhile, whoever has let it
 /// go on may have seen the job in the queue, and relied on that, so it is put back.
 pub(crate) fn set_aside(broker: &mut dyn Broker, lease: &Lease) -> Result<()> {

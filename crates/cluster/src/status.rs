@@ -84,6 +84,8 @@ pub struct Status {
     pub is_cancelled: bool,
     /// Whether the run is paused.
     pub is_paused: bool,
+    /// The reason why a worker has paused the run.
+    pub paused_because: Option<String>,
     /// Whether the time limit of the run is reached.
     pub is_late: bool,
     /// The results of explored jobs.
@@ -172,6 +174,9 @@ impl fmt::Display for Status {
                 f,
                 "\n{jobs} explored again, because the broker lost what had been explored"
             )?;
+        }
+        if let Some(why) = &self.paused_because {
+            write!(f, "\na worker has paused the run: {why}")?;
         }
         let mut failures = self.failures.iter();
         failures.try_for_each(|failure| write!(f, "\na job could not be explored: {failure}"))
@@ -372,6 +377,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
     let mut status = Status {
         is_cancelled: cancelled.is_some(),
         is_paused: paused.paused,
+        paused_because: paused.why,
         is_late: left.is_some_and(|left| left.is_zero()),
         redelivered: leases.values().map(|lease| deliveries(lease)).sum(),
         jobs_again: again.len() as u64,

@@ -20,7 +20,7 @@ use crate::grant::grant;
 use crate::hash::Hash;
 use crate::mark::{Pause, begin, time_left};
 use crate::outcome::{CHILDREN, note_dropped, note_lease, outcome_of, settle_again};
-use crate::pause::set_aside;
+use crate::pause::{pause_without_memory, set_aside};
 use crate::reseed::{explore_again, is_over_mark, reseed};
 use crate::run::{Build, Manifest, RunKind};
 use crate::sharing::{CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry, work_of_checks};
@@ -94,6 +94,8 @@ pub enum WorkerStep {
     /// The worker has too little memory for any part of a job. The job is handed out again when its
     /// lease ends.
     NoMemory(RunId),
+    /// The same, and no worker explores anything of the run: the worker has paused it.
+    Paused(RunId),
     /// Records of a run at the broker are damaged, or belong to another version of Everett. The
     /// worker goes on with other runs.
     SetAside(RunId, String),
@@ -452,7 +454,13 @@ impl<'s> Worker<'s> {
             && !is_late
             && !self.session.stop.load(Ordering::Relaxed)
         {
-            return Ok(WorkerStep::NoMemory(lease.ticket.run));
+            // Where this fails, the job is handed out once more.
+            let paused = pause_without_memory(&mut **lock(broker), &lease).unwrap_or(false);
+            let run = lease.ticket.run;
+            return Ok(match paused {
+                true => WorkerStep::Paused(run),
+                false => WorkerStep::NoMemory(run),
+            });
         }
         let mut tries = 0;
         loop {
@@ -589,7 +597,10 @@ impl<'s> Worker<'s> {
             for (run, why) in std::mem::take(&mut self.unreadable) {
                 tell(&WorkerStep::SetAside(run, why));
             }
-            if !matches!(did, WorkerStep::Nothing | WorkerStep::NoMemory(_)) {
+            if !matches!(
+                did,
+                WorkerStep::Nothing | WorkerStep::NoMemory(_) | WorkerStep::Paused(_)
+            ) {
                 (idle, waited) = (0, Duration::ZERO);
                 continue;
             }

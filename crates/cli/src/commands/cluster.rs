@@ -173,6 +173,9 @@ impl WorkerArgs {
             Some(WorkerStep::NoMemory(run)) => notice(&format!(
                 "worker {name}: too little memory for a job of run {run} (see --max-memory): it is left to other workers"
             )),
+            Some(WorkerStep::Paused(run)) => notice(&format!(
+                "worker {name}: run {run} is paused: no worker has enough memory for a job of it (see --max-memory)"
+            )),
             Some(WorkerStep::SetAside(run, why)) => notice(&format!(
                 "worker {name}: the records of run {run} cannot be read, so it goes on with others: {why}"
             )),

@@ -210,6 +210,10 @@ impl Subcommand for WatchArgs {
             if status.is_over() || status.is_cancelled {
                 return Ok(EXIT_CLEAN);
             }
+            if let Some(why) = status.paused_because {
+                notice(&format!("a worker has paused the run: {why}"));
+                return Ok(EXIT_INTERRUPTED);
+            }
             sleep(PAUSE);
         }
         Ok(EXIT_INTERRUPTED)

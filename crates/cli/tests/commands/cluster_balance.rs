@@ -171,7 +171,8 @@ fn work(worker: &mut Worker<'_>, broker: Box<dyn Broker>) -> Result<(u64, u64), 
             WorkerStep::Dropped
             | WorkerStep::Balanced(_)
             | WorkerStep::SetAside(..)
-            | WorkerStep::NoMemory(_) => {}
+            | WorkerStep::NoMemory(_)
+            | WorkerStep::Paused(_) => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::common::{build, check_weights, endings, everett, expect, folder, summ
 use everett::{RunSpec, Session, Silent};
 use everett_cluster::{
     Broker, SharedMemory, Submission, Submitted, Worker, WorkerSpec, WorkerStep, results, status,
+    unpause,
 };
 use std::fs;
 use std::path::Path;
@@ -195,6 +196,16 @@ fn a_worker_without_memory_leaves_a_job_to_others() {
     let (small, left) = explore("small", Some(1));
     assert!(left > 0 && small.jobs == 0 && !small.is_over(), "{small}");
     shared.expire_leases();
+    // No worker ever has memory for it: the run does not wait for ever.
+    for _ in 0..8 {
+        explore("small", Some(1));
+        shared.expire_leases();
+    }
+    let stuck = status(&mut shared.connect(), &run).expect("accounts");
+    assert_eq!((stuck.state(), stuck.jobs), ("paused", 0));
+    assert!(stuck.to_string().contains("--max-memory"), "{stuck}");
+    unpause(&mut shared.connect(), &run).expect("it goes on");
     let (large, left) = explore("large", None);
+    assert_eq!(large.paused_because, None);
     assert!(left == 0 && large.is_complete(), "{large}");
 }
