@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::memory::MemoryAccount;
 use crate::seeds::Seed;
+use crate::shares::ShareLimits;
 use crate::trace::Trace;
 
 /// Limits of the search.
@@ -33,6 +34,8 @@ pub struct Limits {
     pub max_instructions: Option<u64>,
     /// Virtual time at which a world is cut off.
     pub max_virtual_ns: Option<u64>,
+    /// Shares of all forks and queries that one place of a program may have.
+    pub shares: ShareLimits,
 }
 
 /// A host that is explored.
@@ -124,6 +127,11 @@ pub struct ExplorerConfig {
     pub selects_after_forks: bool,
     /// Where a condition is decided, the new state is the one in which it is false.
     pub new_is_false: bool,
+    /// Both states of a fork complete the instruction that forked before the searcher picks one: an
+    /// error that the instruction checks for ends its path at once.
+    pub completes_forks: bool,
+    /// What a program executes before its `main` is not counted.
+    pub counts_from_main: bool,
     /// Report heap blocks that are unreachable at exit.
     pub check_leaks: bool,
     /// Keep the output of paths.

@@ -59,6 +59,15 @@ pub struct PathEnd {
     pub files: Vec<(ChangedFile, Vec<u8>)>,
 }
 
+/// An argument of a function that a thread is in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FrameArgument {
+    /// The name of the parameter; empty if the compiler did not keep it.
+    pub name: Box<str>,
+    /// The value, unless it is symbolic.
+    pub value: Option<u64>,
+}
+
 /// A finding: a path that ended in a bug.
 #[derive(Clone, Debug)]
 pub struct Finding {
@@ -69,8 +78,7 @@ pub struct Finding {
     /// The stack of the thread, innermost frame first.
     pub stack: Vec<SourceFrame>,
     /// Functions that the thread was in and their arguments, innermost first, inlined ones without.
-    /// Symbolic arguments are `None`.
-    pub arguments: Vec<(String, Vec<Option<u64>>)>,
+    pub arguments: Vec<(String, Vec<FrameArgument>)>,
     /// Name, activity and stack of each thread, if there are several.
     pub threads: Vec<(String, Vec<SourceFrame>)>,
     /// The stack at which the memory concerned was allocated.

@@ -30,6 +30,7 @@ mod saved;
 mod search;
 mod second;
 mod seeds;
+mod shares;
 mod source;
 mod spill;
 mod state;
@@ -44,8 +45,8 @@ pub use config::{ExplorerConfig, Limits, WorldConfig, WorldHost};
 pub use error::{ExplorerError, SavedError};
 pub use explorer::{Explorer, Listener, Start, Stopped};
 pub use finding::{
-    Finding, FindingIndex, FindingKey, HostStatus, PathEnd, PathEnding, SavedFiles, ShownValue,
-    Unsupported, WorldFinding,
+    Finding, FindingIndex, FindingKey, FrameArgument, HostStatus, PathEnd, PathEnding, SavedFiles,
+    ShownValue, Unsupported, WorldFinding,
 };
 pub use mapping::{Dstate, DstateId, MAPPINGS, MappingRow, MemberId, Table, UnknownMapping};
 pub use memory::MemoryAccount;
@@ -56,6 +57,7 @@ pub use random::Random;
 pub use saved::Saved;
 pub use search::{DEFAULT_SEARCHERS, SEARCHERS, UnknownSearcher};
 pub use seeds::Seed;
+pub use shares::ShareLimits;
 pub use source::{SolverLine, SourceFrame, describe, principal};
 pub use spill::copy_of;
 pub use statistics::{EVENTS, FORK_WORK, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics};

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::input::Input;
 use crate::path::{Answer, Companion, MergePoint, Path};
 use crate::seeds::Seed;
+use crate::shares::Shares;
 use crate::trace::{TraceAnswer, TraceChoice, TraceInput, input_of, is_named};
 
 /// Why a state was suspended.
@@ -67,6 +68,8 @@ pub struct PathOracle<'a> {
     keeps_notes: bool,
     /// What the current instruction says.
     notes: Vec<Note>,
+    /// The forks and queries so far, if their shares are limited.
+    shares: Option<&'a mut Shares>,
 }
 
 impl<'a> PathOracle<'a> {
@@ -84,7 +87,13 @@ impl<'a> PathOracle<'a> {
             seeds: &[],
             keeps_notes: false,
             notes: Vec::new(),
+            shares: None,
         }
+    }
+
+    /// Counts questions by place.
+    pub fn with_shares(self, shares: Option<&'a mut Shares>) -> Self {
+        PathOracle { shares, ..self }
     }
 
     /// Sets whether the search merges paths.
@@ -315,6 +324,16 @@ impl Oracle for PathOracle<'_> {
     fn asks_from(&mut self, site: CallSite) {
         self.solver
             .set_asker([site.image.0.into(), site.function.0, site.pc]);
+    }
+
+    fn wants_call_path(&self) -> bool {
+        self.shares.is_some()
+    }
+
+    fn asks_along(&mut self, site: CallSite, path: u64) {
+        if let Some(shares) = &mut self.shares {
+            shares.asks_from(site, path, self.solver.asked());
+        }
     }
 
     fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend> {

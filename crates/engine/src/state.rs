@@ -22,6 +22,8 @@ pub struct State {
     pub covered_new: bool,
     /// The number of instructions since the state covered something new.
     pub since_new: u64,
+    /// Whether the program has entered its `main`, if that matters.
+    pub has_main: bool,
     /// The state's part in a world; `None` for a single program.
     pub net: Option<Box<NetState>>,
 }
@@ -86,6 +88,7 @@ impl State {
             path,
             covered_new: false,
             since_new: 0,
+            has_main: false,
             net: None,
         }
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::shares::SHARES;
 use crate::weight::WeightSum;
 
 /// Counters of a search.
@@ -173,7 +174,7 @@ pub(crate) const LOST: &str = "lost-state";
 /// Names of limits that say what is missing from the results, so that a resumed search must know
 /// them. Limits on time, memory, paths and forks are not among them, because that search has its
 /// own.
-pub(crate) const KEPT_LIMITS: [&str; 19] = [
+pub(crate) const KEPT_LIMITS: [&str; 24] = [
     "max-depth",
     "max-heap",
     "max-instructions",
@@ -192,8 +193,16 @@ pub(crate) const KEPT_LIMITS: [&str; 19] = [
     LOST,
     "klee_set_forking",
     "only-seeds",
+    FRAMES,
+    SHARES[0],
+    SHARES[1],
+    SHARES[2],
+    SHARES[3],
     PEERS,
 ];
+
+/// The name of the limit on nested calls.
+pub(crate) const FRAMES: &str = "max-stack-frames";
 
 /// The name of the limit that is noted when a live peer does not answer.
 pub(crate) const PEERS: &str = "peers";

@@ -11,10 +11,11 @@ use everett_vm::{
 };
 use std::sync::Arc;
 
-use crate::finding::{Finding, FindingKey, PathEnding};
+use crate::finding::{Finding, FindingKey, FrameArgument, PathEnding};
 use crate::oracle::{Fork, PathOracle};
 use crate::path::Answer;
 use crate::seeds::Seed;
+use crate::shares::Shares;
 use crate::source::{
     SourceFrame, describe, describe_ends, end_of_main, is_out_of_memory, kind_of_abort, principal,
     take_trap_reason,
@@ -56,6 +57,8 @@ pub struct Worker<'a> {
     pub seeds: Vec<Seed>,
     /// Whether somebody hears what programs say to their user.
     pub keeps_notes: bool,
+    /// The forks and queries so far, if their shares are limited.
+    pub shares: Option<Shares>,
 }
 
 /// The other side of a fork.
@@ -86,6 +89,7 @@ impl<'a> Worker<'a> {
             merges: false,
             seeds: Vec::new(),
             keeps_notes: false,
+            shares: None,
         })
     }
 
@@ -107,6 +111,7 @@ impl<'a> Worker<'a> {
         let oracle = oracle.with_plan(self.plans.get(number));
         let oracle = oracle.with_seeds(&self.seeds);
         let oracle = oracle.with_notes(self.keeps_notes && state_is_alone);
+        let oracle = oracle.with_shares(self.shares.as_mut().filter(|_| state_is_alone));
         let mut oracle = oracle.with_merging(merges);
         let mut around = ExecContext {
             images: self.images,
@@ -414,7 +419,7 @@ impl Worker<'_> {
     }
 
     /// Returns the functions that the running thread of a host is in, and their arguments.
-    fn arguments(&self, host: &Host) -> Vec<(String, Vec<Option<u64>>)> {
+    fn arguments(&self, host: &Host) -> Vec<(String, Vec<FrameArgument>)> {
         const MOST: usize = 200;
         let (thread, image) = (host.thread(), &self.images[usize::from(host.image().0)]);
         let frames = thread.frames.iter().rev().take(MOST);
@@ -423,8 +428,13 @@ impl Worker<'_> {
             let count = image.code(frame.function)?.parameter_registers as usize;
             let first = frame.base as usize;
             let values = thread.registers.get(first..first + count)?.iter();
-            let values = values.map(|value| value.as_concrete()).collect();
-            Some((function.name.clone(), values))
+            // A parameter that takes several registers has no name here.
+            let names = Some(&function.parameters).filter(|names| names.len() == count);
+            let values = values.enumerate().map(|(at, value)| FrameArgument {
+                name: names.map_or_else(Box::default, |names| names[at].clone()),
+                value: value.as_concrete(),
+            });
+            Some((function.name.clone(), values.collect()))
         });
         described.collect()
     }

@@ -38,6 +38,14 @@ pub(crate) fn positive(number: &u64) -> Checked {
     }
 }
 
+/// Checks that a share is one of a whole.
+pub(crate) fn share(share: &f64) -> Checked {
+    match (0.0..=1.0).contains(share) {
+        true => Ok(()),
+        false => Err(format!("{share} is not in 0..=1")),
+    }
+}
+
 /// Checks that a time fits the clocks of hosts.
 pub(crate) fn time(time: &Duration) -> Checked {
     no_longer(time, u64::MAX)

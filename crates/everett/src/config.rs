@@ -1,7 +1,7 @@
 //! Translates a spec to the configurations of the engine and of native hosts. Must not know
 //! searches, replays, or files of results.
 
-use everett_engine::{DEFAULT_SEARCHERS, ExplorerConfig, Limits, WorldHost};
+use everett_engine::{DEFAULT_SEARCHERS, ExplorerConfig, Limits, ShareLimits, WorldHost};
 use everett_linux::HostConfig;
 use everett_native::{KnownPrograms, NativeConfig, libraries};
 use everett_solver::{SmtConfig, SolverConfig};
@@ -71,6 +71,7 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
             report_uncaught: true,
             report_caught_panics: spec.panics != "main",
             max_heap,
+            most_frames: most_frames(spec),
             ..VmOptions::default()
         },
         solver: SolverConfig {
@@ -98,6 +99,13 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
             max_total_instructions: spec.max_total_instructions,
             max_instructions: spec.max_instructions,
             max_virtual_ns: spec.max_virtual_ns(),
+            shares: ShareLimits {
+                forks: spec.max_static_fork_pct,
+                path_forks: spec.max_static_cpfork_pct,
+                queries: spec.max_static_solve_pct,
+                path_queries: spec.max_static_cpsolve_pct,
+                delay: spec.max_static_pct_check_delay.unwrap_or_default(),
+            },
         },
         seeds: read_seeds(&spec.seeds)?,
         only_seeds: spec.only_seeds,
@@ -110,6 +118,8 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         selects_after_forks: spec.klee_messages,
         // The order of paths is KLEE's, unless it is random.
         new_is_false: spec.klee_messages && matches!(&*spec.search, [name] if name == "dfs"),
+        completes_forks: spec.klee_messages,
+        counts_from_main: spec.klee_messages,
         check_leaks: spec.check_leaks,
         keep_output: false,
         tell_output: spec.klee_messages,
@@ -120,6 +130,16 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         outside: None,
         plans: Vec::new(),
     })
+}
+
+/// Returns the limit on nested calls. KLEE has one.
+fn most_frames(spec: &RunSpec) -> usize {
+    const KLEE: u64 = 8192;
+    let default = if spec.klee_messages { KLEE } else { 0 };
+    match spec.max_stack_frames.unwrap_or(default) {
+        0 => usize::MAX,
+        most => usize::try_from(most).unwrap_or(usize::MAX),
+    }
 }
 
 /// Returns the kinds of findings with these names, which have been checked.

@@ -163,6 +163,16 @@ fn expect_no_program_options(spec: &RunSpec) -> Result<()> {
             spec.max_total_instructions.is_some(),
             "max_total_instructions",
         ),
+        (spec.max_static_fork_pct.is_some(), "max_static_fork_pct"),
+        (
+            spec.max_static_cpfork_pct.is_some(),
+            "max_static_cpfork_pct",
+        ),
+        (spec.max_static_solve_pct.is_some(), "max_static_solve_pct"),
+        (
+            spec.max_static_cpsolve_pct.is_some(),
+            "max_static_cpsolve_pct",
+        ),
     ];
     match of_programs.iter().find(|(is_set, _)| *is_set) {
         Some((_, field)) => {

@@ -3,11 +3,11 @@
 //! files are beside Everett's own. Owns KLEE's names for things; must not know how they are
 //! displayed.
 
-use everett_engine::{Finding, PathEnd, PathEnding, SourceFrame, principal};
+use everett_engine::{Finding, FrameArgument, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};
 use everett_vm::{
-    BugKind, CHECK_MEMORY_ACCESS, FAILED_CHECK, MAKE_SYMBOLIC, MISSING_ARGUMENTS, Note,
-    SYMBOLIC_TEXT, TEXT,
+    BugKind, CHECK_MEMORY_ACCESS, FAILED_CHECK, MAKE_SYMBOLIC, MISSING_ARGUMENTS, MOST_FRAMES,
+    Note, SYMBOLIC_TEXT, TEXT,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -65,6 +65,10 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
             (None, Some((_, ending, text))) => (*ending, *text),
             (None, None) => (kind.name(), message),
         },
+        // It is no error, but the path is not followed further.
+        Unsupported if message.starts_with(MOST_FRAMES) => {
+            return ("early".to_owned(), format!("{MOST_FRAMES}."));
+        }
         Unsupported => ("exec", message),
         // KLEE does not detect the others.
         other => other.klee_name().unwrap_or((other.name(), message)),
@@ -211,6 +215,9 @@ fn user_report(message: &str) -> (String, String) {
 /// Returns the text that KLEE prints about a finding, and writes to `messages.txt`.
 fn klee_messages(finding: &Finding) -> String {
     let (_, text) = name_of(finding.kind, &finding.message);
+    if finding.message.starts_with(MOST_FRAMES) {
+        return klee_warning(&text);
+    }
     let error = match principal(&finding.stack).filter(|place| place.line > 0) {
         Some(place) => format!("KLEE: ERROR: {}:{}: {text}", place.file, place.line),
         None => format!("KLEE: ERROR: (location information missing) {text}"),
@@ -325,20 +332,23 @@ pub fn klee_tests(folder: &Path) -> u64 {
     names.filter_map(number).max().unwrap_or(0)
 }
 
-/// Returns the arguments of a frame as KLEE shows them, without names. A function that is inlined is
+/// Returns the arguments of a frame as KLEE shows them, with the names that the bitcode has. A function that is inlined is
 /// not among those that have arguments.
 fn arguments_of<'a>(
     function: &str,
-    known: &mut (impl Iterator<Item = &'a (String, Vec<Option<u64>>)> + Clone),
+    known: &mut (impl Iterator<Item = &'a (String, Vec<FrameArgument>)> + Clone),
 ) -> String {
     let mut rest = known.clone();
     let Some((_, values)) = rest.find(|(name, _)| name == function) else {
         return String::new();
     };
     *known = rest;
-    let shown = values.iter().map(|value| match value {
-        Some(value) => value.to_string(),
-        None => "symbolic".to_owned(),
+    let shown = values.iter().map(|FrameArgument { name, value }| {
+        let value = value.map_or("symbolic".to_owned(), |value| value.to_string());
+        match &**name {
+            "" => value,
+            name => format!("{name}={value}"),
+        }
     });
     shown.collect::<Vec<_>>().join(", ")
 }

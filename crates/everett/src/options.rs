@@ -245,6 +245,13 @@ fn number<N: FromStr<Err = std::num::ParseIntError>>(value: &OsStr) -> Result<N,
         .map_err(|error: std::num::ParseIntError| error.to_string())
 }
 
+/// A share of a whole; KLEE's is a number from 0 to 1.
+fn share(value: &OsStr) -> Result<f64, String> {
+    text(value)?
+        .parse()
+        .map_err(|error: std::num::ParseFloatError| error.to_string())
+}
+
 /// Creates a row for a switch.
 macro_rules! switch {
     ($name:literal, $($field:ident).+) => {
@@ -346,6 +353,25 @@ pub const OPTIONS: &[RunOption] = &[
     maybe!("max-depth", max_depth, "N", number)
         .help("Cut off paths with more forks than this.")
         .key("limits", "depth", SMALL),
+    maybe!("max-stack-frames", max_stack_frames, "N", number)
+        .help("Cut off paths with more nested calls than this; 0 is no limit. Default: none, with --klee-messages 8192."),
+    maybe!("max-static-fork-pct", max_static_fork_pct, "SHARE", share)
+        .checked(|spec| some(&spec.max_static_fork_pct, check::share))
+        .help(
+            "Programs only: where one instruction has more than this share of all forks (0 to 1), its forks take one              side only. KLEE's limit; also those that follow.",
+        ),
+    maybe!("max-static-cpfork-pct", max_static_cpfork_pct, "SHARE", share)
+        .checked(|spec| some(&spec.max_static_cpfork_pct, check::share))
+        .help("The same for one function that was called along one way."),
+    maybe!("max-static-solve-pct", max_static_solve_pct, "SHARE", share)
+        .checked(|spec| some(&spec.max_static_solve_pct, check::share))
+        .help("The same for the queries of one instruction that no cheap layer of the solver answers."),
+    maybe!("max-static-cpsolve-pct", max_static_cpsolve_pct, "SHARE", share)
+        .checked(|spec| some(&spec.max_static_cpsolve_pct, check::share))
+        .help("The same for such queries in one function that was called along one way."),
+    maybe!("max-static-pct-check-delay", max_static_pct_check_delay, "N", number)
+        .help("Number of forks before which these shares are not limited.")
+        .default("1000"),
     maybe!("max-total-instructions", max_total_instructions, "N", number)
         .help("Programs only: stop after this many instructions of all paths together."),
     maybe!("max-instructions", max_instructions, "N", number)

@@ -194,6 +194,16 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
             spec.max_total_instructions.is_some(),
             "max_total_instructions",
         ),
+        (spec.max_static_fork_pct.is_some(), "max_static_fork_pct"),
+        (
+            spec.max_static_cpfork_pct.is_some(),
+            "max_static_cpfork_pct",
+        ),
+        (spec.max_static_solve_pct.is_some(), "max_static_solve_pct"),
+        (
+            spec.max_static_cpsolve_pct.is_some(),
+            "max_static_cpsolve_pct",
+        ),
         (spec.klee_messages, "klee_messages"),
         (spec.deterministic, "deterministic"),
         (spec.dtest && !spec.is_scenario(), "dtest"),

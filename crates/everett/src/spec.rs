@@ -43,6 +43,18 @@ pub struct RunSpec {
     pub max_forks: Option<u64>,
     /// Maximum number of forks on a path; paths with more are cut off.
     pub max_depth: Option<u32>,
+    /// Number of nested calls beyond which a path is cut off; 0 for none.
+    pub max_stack_frames: Option<u64>,
+    /// The largest share of all forks at one instruction, from 0 to 1.
+    pub max_static_fork_pct: Option<f64>,
+    /// The largest share of all forks in a function that was called along one way.
+    pub max_static_cpfork_pct: Option<f64>,
+    /// The largest share of all queries of one instruction.
+    pub max_static_solve_pct: Option<f64>,
+    /// The largest share of all queries in a function that was called along one way.
+    pub max_static_cpsolve_pct: Option<f64>,
+    /// The number of forks before which these shares are not limited.
+    pub max_static_pct_check_delay: Option<u64>,
     /// Number of instructions of all paths after which the run stops.
     pub max_total_instructions: Option<u64>,
     /// Maximum number of instructions on a path; paths with more are reported as hangs.

@@ -312,6 +312,8 @@ pub struct Code {
 pub struct Function {
     /// The symbol of the function.
     pub name: String,
+    /// The names of the parameters, if the compiler kept them; otherwise empty.
+    pub parameters: Box<[Box<str>]>,
     /// The implementation of the function.
     pub body: Body,
     /// The location of the definition.

@@ -294,8 +294,10 @@ fn lower_functions(
                 _ => Body::Code(Box::new(missing_body(cx, id))),
             };
         let location = locations.get(index).copied().flatten();
+        let function = cx.module.functions.get(index);
         functions.push(code::Function {
             name,
+            parameters: function.map_or_else(Box::default, |it| it.param_names.clone()),
             body,
             location,
         });

@@ -219,6 +219,8 @@ pub struct Function {
     pub ty: TypeId,
     /// Types of the fixed parameters, as in the signature.
     pub params: Box<[TypeId]>,
+    /// Names of the fixed parameters, if the compiler kept them; otherwise empty.
+    pub param_names: Box<[Box<str>]>,
     /// Linkage.
     pub linkage: Linkage,
     /// Visibility.
@@ -283,6 +285,7 @@ impl Function {
             name,
             ty,
             params: Box::default(),
+            param_names: Box::default(),
             linkage: Linkage::External,
             visibility: Visibility::Default,
             calling_convention: 0,

@@ -30,6 +30,8 @@ pub struct Solver {
     smt: Option<SmtProcess>,
     logs: Vec<QueryLog>,
     asker: Asker,
+    /// The number of queries that no cheap layer answered.
+    asked: u64,
     interrupt: Interrupt,
     /// When the current query ends without an answer, if queries have a time limit.
     query_until: Option<Duration>,
@@ -59,6 +61,7 @@ impl Solver {
             smt: config.smt.clone().map(SmtProcess::new),
             logs,
             asker: Asker::default(),
+            asked: 0,
             interrupt: Interrupt {
                 stop: config.stop.clone(),
                 clock: config.clock,
@@ -92,6 +95,11 @@ impl Solver {
     /// Sets whom subsequent queries are counted for.
     pub fn set_asker(&mut self, asker: Asker) {
         self.asker = asker;
+    }
+
+    /// Returns the number of queries so far that no cheap layer answered.
+    pub fn asked(&self) -> u64 {
+        self.asked
     }
 
     /// Returns the statistics: queries so far, by the layer that answered them.
@@ -318,6 +326,7 @@ impl Solver {
         let cost = self.statistics.askers.entry(self.asker).or_default();
         cost.queries += 1;
         cost.time += taken;
+        self.asked += 1;
         if matches!(verdict, Verdict::Unknown(_)) {
             self.statistics.unknown += 1;
         }

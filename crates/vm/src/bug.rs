@@ -257,6 +257,10 @@ impl BugKind {
     }
 }
 
+/// The message where a path is cut off because it makes more nested calls than a limit allows begins
+/// with this, which is KLEE's text.
+pub const MOST_FRAMES: &str = "Maximum stack size reached";
+
 /// The message of a check that the program was compiled with (`-fsanitize=`) begins with this.
 pub const FAILED_CHECK: &str = "a check of the build failed: ";
 

@@ -40,7 +40,9 @@ mod vm;
 mod writes;
 
 pub use access::AccessTarget;
-pub use bug::{Bug, BugKind, BuildCheck, FAILED_CHECK, FaultCode, NativeFault, NativeSign, bytes};
+pub use bug::{
+    Bug, BugKind, BuildCheck, FAILED_CHECK, FaultCode, MOST_FRAMES, NativeFault, NativeSign, bytes,
+};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::{
     CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, MISSING_ARGUMENTS, SYMBOLIC_TEXT, TEXT, is_within,

@@ -41,6 +41,15 @@ pub trait Oracle {
     /// Sets the program location of the questions that follow.
     fn asks_from(&mut self, _site: CallSite) {}
 
+    /// Returns whether [`Oracle::asks_along`] is called.
+    fn wants_call_path(&self) -> bool {
+        false
+    }
+
+    /// Sets the program location of the questions that follow, and a digest of the calls that led
+    /// to the function. A recursive call leads to where the first one led.
+    fn asks_along(&mut self, _site: CallSite, _path: u64) {}
+
     /// Decides a condition. If both answers are feasible, both are explored.
     fn branch(&mut self, arena: &mut Arena, condition: ExprId) -> Result<bool, Suspend>;
 

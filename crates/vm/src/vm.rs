@@ -6,12 +6,12 @@ use everett_ir::code::{Call, Callee, FunctionId, GlobalId, Inst, Pc, ValueType};
 use smallvec::SmallVec;
 use triomphe::Arc;
 
-use crate::bug::{Bug, BugKind};
+use crate::bug::{Bug, BugKind, MOST_FRAMES};
 use crate::choice::ChoiceSite;
 use crate::image::Image;
 use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{Oracle, Suspend};
-use crate::stacks::{CallSite, ImageId, StackId, StackTable};
+use crate::stacks::{CallSite, ImageId, StackId, StackTable, call_path};
 use crate::thread::{AlternateStack, Frame, OnReturn, Thread, Variadic, VariadicArgument};
 use crate::value::Value;
 
@@ -23,6 +23,8 @@ const FRAME_BYTES: u64 = 16;
 pub struct VmOptions {
     /// Maximum call depth; a deeper call is a stack overflow.
     pub max_frames: usize,
+    /// Number of nested calls beyond which a path is cut off, although the program can make more.
+    pub most_frames: usize,
     /// Maximum stack size in bytes, counting slots and minimal frames; beyond it is a stack
     /// overflow.
     pub max_stack_bytes: u64,
@@ -70,6 +72,7 @@ impl Default for VmOptions {
     fn default() -> VmOptions {
         VmOptions {
             max_frames: 250_000,
+            most_frames: usize::MAX,
             max_stack_bytes: 8 << 20,
             max_symbolic_size: 4096,
             max_allocation: 8 << 30,
@@ -440,11 +443,15 @@ impl<'a> Vm<'a> {
     pub(crate) fn asks(&mut self) {
         self.asked = true;
         if let Some(frame) = self.thread.frames.last() {
-            self.oracle.asks_from(CallSite {
+            let site = CallSite {
                 image: self.image.number(),
                 function: frame.function,
                 pc: frame.pc,
-            });
+            };
+            self.oracle.asks_from(site);
+            if self.oracle.wants_call_path() {
+                self.oracle.asks_along(site, call_path(&self.thread.frames));
+            }
         }
     }
 
@@ -542,6 +549,10 @@ impl<'a> Vm<'a> {
         };
         let depth = self.thread.frames.len();
         let bytes = self.thread.stack_bytes + FRAME_BYTES * depth as u64;
+        if depth >= self.options.most_frames {
+            let message = format!("{MOST_FRAMES}: {depth} calls");
+            return Err(Bug::new(BugKind::Unsupported, message).into());
+        }
         let (max_frames, max_bytes) = self.stack_limits();
         if depth >= max_frames || bytes > max_bytes {
             let message = format!("{depth} nested calls use {}", crate::bug::bytes(bytes));

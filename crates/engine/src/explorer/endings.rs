@@ -5,7 +5,7 @@ use super::*;
 use everett_expr::Arena;
 use everett_linux::{ChangedFile, Host, PreemptionPoint, Refusal, never_injected};
 use everett_solver::Verdict;
-use everett_vm::{CallSite, leak_finding, leaked_blocks};
+use everett_vm::{CallSite, MOST_FRAMES, leak_finding, leaked_blocks};
 use std::collections::btree_map::Entry;
 
 use crate::finding::{PathEnding, Unsupported, uncaught_signal};
@@ -136,7 +136,9 @@ impl Explorer<'_> {
     /// Returns whether a finding only cuts a path off, because a limit was reached or Everett does
     /// not support what the program does: what the path would do next is unknown.
     pub(crate) fn is_cut_by(&mut self, state: &State, bug: &Bug) -> bool {
-        if bug.kind.is_tool_limit() && state.limits_hit().is_empty() {
+        if bug.message.starts_with(MOST_FRAMES) {
+            self.note_limit(FRAMES);
+        } else if bug.kind.is_tool_limit() && state.limits_hit().is_empty() {
             self.note_limit("unsupported");
         }
         bug.kind.is_tool_limit() || bug.kind == BugKind::Hang

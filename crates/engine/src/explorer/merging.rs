@@ -151,7 +151,9 @@ impl Explorer<'_> {
         }
         let covered_new = state.covered_new;
         match listener.forked(&mut StateView::new(id, &state, &mut self.worker)) {
-            Keep::Yes | Keep::Lose | Keep::Mark(_) => self.add_state(id, state, covered_new),
+            Keep::Yes | Keep::Lose | Keep::Mark(_) => {
+                self.add_state(id, state, covered_new);
+            }
             Keep::Prune => self.statistics.pruned.add(state.path.weight),
         }
     }

@@ -10,6 +10,7 @@ mod merging;
 mod pairs;
 mod program;
 
+use everett_ir::code::FunctionId;
 use everett_linux::{Ending, HostExit, Packet, Setup};
 use everett_net::HostIndex;
 use everett_solver::{SolverConfig, SolverStatistics};
@@ -32,11 +33,12 @@ use crate::random::Random;
 use crate::saved::Saved;
 use crate::search::{Searcher, searcher};
 use crate::seeds::Seeds;
+use crate::shares::Shares;
 use crate::source::{SolverLine, solver_lines};
 use crate::spill::{Bundle, SpillFile, SpillId};
 use crate::state::State;
 use crate::statistics::{
-    ExploredWork, LOST, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics,
+    ExploredWork, FRAMES, LOST, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics,
 };
 use crate::team::member::{Counted, Job, Member, TeamStatistics};
 use crate::trace::Trace;
@@ -211,6 +213,8 @@ pub struct Explorer<'a> {
     pub(crate) random: Random,
     /// States whose way seeds take, which run first. Some of them may be gone.
     seeded: BTreeSet<StateId>,
+    /// The `main` of each program.
+    mains: Vec<Option<FunctionId>>,
     /// Distances to uncovered code, for the coverage searcher.
     distances: Distances,
     /// Whether coverage has grown since the distances were computed.
@@ -293,6 +297,7 @@ impl<'a> Explorer<'a> {
                 merges: Self::merges_paths(&config, images),
                 seeds: config.seeds.clone(),
                 keeps_notes: config.tell_output,
+                shares: Shares::new(config.limits.shares),
                 ..Worker::new(images, config.vm.clone(), solver)?
             },
             frontier: match config.world {
@@ -302,6 +307,10 @@ impl<'a> Explorer<'a> {
             searcher: searcher(&config.search)?,
             random: Random::new(config.seed),
             seeded: BTreeSet::new(),
+            mains: images
+                .iter()
+                .map(|image| image.program().function("main"))
+                .collect(),
             distances: Distances::new(images),
             distances_stale: true,
             instructions_at_renewal: 0,

@@ -4,7 +4,11 @@ use super::merging::Opened;
 use super::*;
 
 use crate::oracle::Fork;
+use crate::source::describe;
 use crate::worker::{Other, RunFor};
+
+/// KLEE's text about a fork beyond the share of its place.
+const SKIPPED: &str = "skipping fork and concretizing condition (MaxStatic*Pct limit reached)";
 
 impl Explorer<'_> {
     /// Runs the state that the searcher picks for a batch. Returns why the search stops, if it
@@ -62,10 +66,16 @@ impl Explorer<'_> {
         let batch = self.config.batch_instructions;
         let batch = batch.min(self.instructions_left()).max(1);
         let mut target = self.before_hang(&state, start + batch);
+        // The instruction that forked is completed before another state runs.
+        let mut completes = false;
         loop {
             let follows = state.path.follow.is_some();
             let before = state.instructions();
-            let (exit, fork) = self.run_slice(&mut state, target.saturating_sub(before).max(1));
+            let budget = match completes || self.is_before_main(&mut state) {
+                true => 1,
+                false => target.saturating_sub(before).max(1),
+            };
+            let (exit, fork) = self.run_slice(&mut state, budget);
             if follows || before < state.path.counted {
                 // Rematerialising a state is no part of its batch.
                 target = self.before_hang(&state, target.max(state.instructions() + batch));
@@ -73,10 +83,20 @@ impl Explorer<'_> {
             self.count_executed(&mut state, before);
             self.note_coverage(&mut state);
             match (exit, fork) {
+                // The instruction asks another question, which stays open.
+                (HostExit::Suspended, Some(_)) if completes => break,
                 // Another worker took the last fork: the question stays open.
                 (HostExit::Suspended, Some(_)) if !self.reserve(Counted::Forks) => break,
                 (HostExit::Suspended, Some(fork)) => {
-                    self.fork(id, &mut state, fork, listener);
+                    let of_data = fork.is_of_data();
+                    if let Some(child) = self.fork(id, &mut state, fork, listener)
+                        && self.config.completes_forks
+                        && of_data
+                    {
+                        self.complete(child, listener);
+                        completes = true;
+                        continue;
+                    }
                     if self.is_over_depth(&state) {
                         self.note_limit("max-depth");
                         return self.cut(id, state, "max-depth", listener);
@@ -128,7 +148,7 @@ impl Explorer<'_> {
             }
             let forks = self.statistics.forks - forks_before;
             let forked = forks >= FORKS_A_BATCH || (forks > 0 && self.config.selects_after_forks);
-            let is_full = forked || self.has_grown() || self.is_asked_for_states();
+            let is_full = forked || completes || self.has_grown() || self.is_asked_for_states();
             if state.instructions() >= target
                 || is_full
                 || self.out_of_time()
@@ -144,10 +164,55 @@ impl Explorer<'_> {
         self.searcher.updated(&self.frontier, id);
     }
 
+    /// Lets a new state complete the instruction that forked, unless that asks another question: an
+    /// error for which the instruction checks ends the path now.
+    fn complete(&mut self, id: StateId, listener: &mut dyn Listener) {
+        let Some(mut state) = self.take(id) else {
+            return;
+        };
+        let before = state.instructions();
+        let (exit, _) = self.run_slice(&mut state, 1);
+        self.count_executed(&mut state, before);
+        self.note_coverage(&mut state);
+        state.path.at_merge = None;
+        match exit {
+            HostExit::Ended(ending) if self.reserve(Counted::Paths) => {
+                return self.end(id, state, ending, listener);
+            }
+            HostExit::Ended(_) => state = self.before_its_end(&state),
+            _ => {}
+        }
+        let info = self.info(&state);
+        self.frontier.set_info(id, info);
+        self.frontier.put(id, Stored::Live(state));
+        self.searcher.updated(&self.frontier, id);
+    }
+
+    /// Returns whether what a state executes is not counted, because its program has not entered
+    /// its `main` yet.
+    fn is_before_main(&self, state: &mut State) -> bool {
+        if !self.config.counts_from_main || state.has_main {
+            return false;
+        }
+        let host = state.host.as_ref();
+        // A state that is rematerialised was counted before.
+        state.has_main = state.path.counted > state.instructions()
+            || host.is_some_and(|host| {
+                let main = self.mains[usize::from(host.image().0)];
+                let frames = &host.thread().frames;
+                main.is_none_or(|main| frames.iter().any(|frame| frame.function == main))
+            });
+        !state.has_main
+    }
+
     /// Counts the instructions that a state has executed since it had executed `before`.
     pub(crate) fn count_executed(&mut self, state: &mut State, before: u64) {
         let after = state.instructions();
         let executed = after - before;
+        if self.is_before_main(state) {
+            state.path.counted = state.path.counted.max(after);
+            return;
+        }
         let new = after.saturating_sub(before.max(state.path.counted));
         self.statistics.instructions += new;
         self.count(Counted::Instructions, new);
@@ -208,11 +273,42 @@ impl Explorer<'_> {
         one_side
     }
 
-    /// Splits a state at a question with several answers.
-    fn fork(&mut self, id: StateId, state: &mut State, fork: Fork, listener: &mut dyn Listener) {
+    /// Returns whether a fork takes one side because forks or queries at its place have more than
+    /// their share. The run is then not complete, and reports why.
+    fn exceeds_share(&mut self, state: &State, fork: &Fork, listener: &mut dyn Listener) -> bool {
+        let queries = self.worker.solver.asked();
+        let Some(shares) = &mut self.worker.shares else {
+            return false;
+        };
+        if !fork.is_of_data() || !state.path.seeds.is_empty() {
+            return false;
+        }
+        let Some((limit, site)) = shares.exceeded(queries) else {
+            shares.forked();
+            return false;
+        };
+        self.note_limit(limit);
+        if self.config.tell_output {
+            let place = describe(self.images(), &[site]).into_iter().next();
+            let place = place.unwrap_or_default();
+            let text = format!("{SKIPPED} at {}:{}", place.file, place.line);
+            listener.noted(&[Note::WarningOnce(text)]);
+        }
+        true
+    }
+
+    /// Splits a state at a question with several answers. Returns the new state, if there is one.
+    fn fork(
+        &mut self,
+        id: StateId,
+        state: &mut State,
+        fork: Fork,
+        listener: &mut dyn Listener,
+    ) -> Option<StateId> {
         self.statistics.forks += 1;
         self.tell_output(state, listener);
-        let one_side = self.takes_one_side(state, &fork);
+        let one_side =
+            self.takes_one_side(state, &fork) || self.exceeds_share(state, &fork, listener);
         let of_data = fork.is_of_data();
         // In KLEE, a state goes on where the condition holds, and the new state is the other one.
         let is_other = matches!(fork, Fork::Branch { side: false, .. })
@@ -236,12 +332,15 @@ impl Explorer<'_> {
             Other::State(child) => {
                 let view = &mut StateView::new(id, &child, &mut self.worker);
                 match listener.forked(view) {
-                    Keep::Yes | Keep::Lose | Keep::Mark(_) => self.add_child(id, child),
+                    Keep::Yes | Keep::Lose | Keep::Mark(_) => {
+                        return Some(self.add_child(id, child));
+                    }
                     Keep::Prune => self.statistics.pruned.add(child.path.weight),
                 }
             }
             Other::Unknown(reason) => self.give_up(state, &reason, listener),
         }
+        None
     }
 
     /// Returns whether a state is not explored because no seed takes its way.
@@ -249,13 +348,18 @@ impl Explorer<'_> {
         self.config.only_seeds && state.path.seeds.is_empty()
     }
 
-    pub(super) fn add_child(&mut self, parent: StateId, child: Box<State>) {
-        self.add_state(parent, child, false);
+    pub(super) fn add_child(&mut self, parent: StateId, child: Box<State>) -> StateId {
+        self.add_state(parent, child, false)
     }
 
     /// Adds a state that forked or was merged from another one; `covered_new` says whether it was
     /// the first to execute some code.
-    pub(super) fn add_state(&mut self, parent: StateId, mut child: Box<State>, covered_new: bool) {
+    pub(super) fn add_state(
+        &mut self,
+        parent: StateId,
+        mut child: Box<State>,
+        covered_new: bool,
+    ) -> StateId {
         child.covered_new = covered_new;
         let info = self.info(&child);
         let is_seeded = !child.path.seeds.is_empty();
@@ -266,6 +370,7 @@ impl Explorer<'_> {
         self.searcher.added(&self.frontier, id);
         self.forks_left = self.forks_left.saturating_sub(1);
         self.statistics.states_peak = self.statistics.states_peak.max(self.states() as u64);
+        id
     }
 
     /// Reports that the solver could not decide whether a side of a fork is feasible. The weight of

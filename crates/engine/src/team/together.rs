@@ -84,6 +84,7 @@ impl Explorer<'_> {
                     path,
                     covered_new: false,
                     since_new: state.since_new,
+                    has_main: state.has_main,
                     net: None,
                 });
                 // Its trace may end before this question: what was executed since is new.

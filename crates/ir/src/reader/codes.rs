@@ -8,6 +8,7 @@ pub mod blocks {
     pub const CONSTANTS: u32 = 11;
     pub const FUNCTION: u32 = 12;
     pub const IDENTIFICATION: u32 = 13;
+    pub const VALUE_SYMTAB: u32 = 14;
     pub const METADATA: u32 = 15;
     pub const METADATA_ATTACHMENT: u32 = 16;
     pub const TYPES: u32 = 17;

@@ -49,7 +49,7 @@ impl Reader<'_> {
             dropped: false,
             bundle_start: 0,
         };
-        self.read_body(&mut body)?;
+        self.read_body(&mut body, values)?;
         self.finish_body(&mut body)?;
         self.module.functions[id.index()] = body.function;
         self.values.truncate(values);
@@ -58,7 +58,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn read_body(&mut self, body: &mut Body) -> Result<(), ReadError> {
+    fn read_body(&mut self, body: &mut Body, values: usize) -> Result<(), ReadError> {
         loop {
             match self.bits.next_entry()? {
                 StreamEntry::EndBlock => return Ok(()),
@@ -73,6 +73,10 @@ impl Reader<'_> {
                 StreamEntry::SubBlock(id @ blocks::METADATA_ATTACHMENT) => {
                     self.bits.enter(id)?;
                     self.read_attachments(body)?;
+                }
+                StreamEntry::SubBlock(id @ blocks::VALUE_SYMTAB) => {
+                    self.bits.enter(id)?;
+                    self.read_parameter_names(body, values)?;
                 }
                 StreamEntry::SubBlock(_) => self.bits.skip()?,
                 StreamEntry::Record(record) => self.read_body_record(body, record)?,
@@ -147,6 +151,31 @@ impl Reader<'_> {
             };
             body.function.blocks.push(block);
             body.block_start = index + 1;
+        }
+        Ok(())
+    }
+
+    /// Reads the names of values, of which only those of the parameters are kept. `first` is the
+    /// number of the first parameter.
+    fn read_parameter_names(&mut self, body: &mut Body, first: usize) -> Result<(), ReadError> {
+        const ENTRY: u32 = 1;
+        let count = body.function.params.len();
+        while let Some(record) = self.bits.next_record()? {
+            let value = self
+                .bits
+                .ops
+                .first()
+                .and_then(|&op| usize::try_from(op).ok());
+            let parameter = value.and_then(|value| value.checked_sub(first));
+            let Some(parameter) = parameter.filter(|at| record == ENTRY && *at < count) else {
+                continue;
+            };
+            let name = super::text(&self.bits.ops[1..]);
+            let names = &mut body.function.param_names;
+            if names.is_empty() {
+                *names = vec![Box::default(); count].into();
+            }
+            names[parameter] = name;
         }
         Ok(())
     }
