@@ -354,11 +354,14 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Cut off paths with more forks than this.")
         .key("limits", "depth", SMALL),
     maybe!("max-stack-frames", max_stack_frames, "N", number)
-        .help("Cut off paths with more nested calls than this; 0 is no limit. Default: none, with --klee-messages 8192."),
+        .help(
+            "Cut off paths with more nested calls than this; 0 is no limit. Default: none, with --klee-messages 8192.",
+        ),
     maybe!("max-static-fork-pct", max_static_fork_pct, "SHARE", share)
         .checked(|spec| some(&spec.max_static_fork_pct, check::share))
         .help(
-            "Programs only: where one instruction has more than this share of all forks (0 to 1), its forks take one              side only. KLEE's limit; also those that follow.",
+            "Programs only: where one instruction has more than this share of all forks (0 to 1), its forks take one \
+             side only. KLEE's limit; also those that follow.",
         ),
     maybe!("max-static-cpfork-pct", max_static_cpfork_pct, "SHARE", share)
         .checked(|spec| some(&spec.max_static_cpfork_pct, check::share))

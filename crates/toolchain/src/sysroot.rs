@@ -45,6 +45,7 @@ const NATIVE_C: &str = concat!(
     include_str!("../runtime/system_call.h"),
     include_str!("../runtime/everett_native.c")
 );
+const GNU_NAMES_C: &str = include_str!("../runtime/gnu_names.c");
 const CDEFS_H: &str = include_str!("../runtime/cdefs.h");
 const EVERETT_H: &str = include_str!("../../../include/everett.h");
 const CLOUD9_H: &str = include_str!("../../../include/cloud9.h");
@@ -98,6 +99,7 @@ impl Sysroot {
             LONG_DOUBLE_MUSL_C,
             FUSED_MUSL_C,
             CPU_MODEL_C,
+            GNU_NAMES_C,
             NATIVE_C,
             CDEFS_H,
             EVERETT_H,

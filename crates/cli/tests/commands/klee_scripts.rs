@@ -248,3 +248,191 @@ int main(void) {
     assert!(said.contains("\t#0 in inner(12, symbolic) at "), "{said}");
     assert!(said.contains("stack.c:4\n\t#1 in main("), "{said}");
 }
+
+/// Forks where more than a share of all forks is take one side, by instruction and by call path.
+#[test]
+fn forks_at_one_place_can_be_limited() {
+    const FORKS: &str = r#"
+#include <klee/klee.h>
+__attribute__((noinline)) static int is_set(int bit) {
+  if (bit) return 1;
+  return 0;
+}
+int main(void) {
+  int first = klee_int("first"), bits[6], set = 0;
+  klee_make_symbolic(bits, sizeof bits, "bits");
+  if (first == 3) return 1;
+  for (int at = 0; at < 6; at++) set += is_set(bits[at]);
+  return set;
+}
+"#;
+    let folder = folder("klee-shares");
+    build(&folder, "forks", FORKS, &["-g", "-O0"]);
+    let run = |options: &[&str], out: &str| {
+        let mut run = klee(&folder);
+        run.args(options).args(["--output-dir", out, "./forks"]);
+        let said = text(&expect(&mut run, 0));
+        let summary = summary(&folder.join(out));
+        crate::common::check_weights(&summary);
+        (said, summary)
+    };
+    let (_, all) = run(&[], "all");
+    assert_eq!(all["paths"]["completed"], 65);
+    assert_eq!(all["limits_hit"], serde_json::json!([]));
+    // One fork in `main`, and as many in the loop as are not more than half of all.
+    let (said, half) = run(
+        &["-max-static-fork-pct=0.5", "-max-static-pct-check-delay=1"],
+        "half",
+    );
+    let warning = "skipping fork and concretizing condition (MaxStatic*Pct limit reached) at ";
+    assert_eq!(said.matches(warning).count(), 1, "{said}");
+    assert!(said.contains("forks.c:4\n"), "{said}");
+    assert_eq!(half["paths"]["completed"], 4);
+    assert_eq!(half["complete"], false);
+    assert_eq!(
+        half["limits_hit"],
+        serde_json::json!(["max-static-fork-pct"])
+    );
+    // Both functions together have all forks; the limit begins after two.
+    let (_, path) = run(
+        &[
+            "--max-static-cpfork-pct",
+            "0.4",
+            "--max-static-pct-check-delay",
+            "2",
+        ],
+        "path",
+    );
+    assert!(path["paths"]["completed"].as_u64().expect("a number") < 10);
+    assert_eq!(
+        path["limits_hit"],
+        serde_json::json!(["max-static-cpfork-pct"])
+    );
+    let mut wrong = klee(&folder);
+    let wrong = wrong.args(["-max-static-fork-pct=2", "./forks"]);
+    assert!(text(&expect(wrong, 2)).contains("not in 0..=1"));
+}
+
+/// As in KLEE, calls nest 8192 deep unless another limit is given, and what is deeper is cut off.
+#[test]
+fn nested_calls_are_limited_as_by_klee() {
+    const DEEP: &str = r#"
+#include <stdlib.h>
+static int down(int depth) { return depth ? down(depth - 1) + 1 : 0; }
+int main(int count, char **arguments) { return down(atoi(arguments[1])) % 7; }
+"#;
+    let folder = folder("klee-frames");
+    build(&folder, "deep", DEEP, &["-g", "-O0"]);
+    let run = |options: &[&str], depth: &str| {
+        let mut run = klee(&folder);
+        let run = run.args(["--output-dir", "out"]).args(options);
+        let said = text(&expect(run.args(["./deep", depth]), 0));
+        let summary = summary(&folder.join("out"));
+        let early = folder.join("out/test000001.early").exists();
+        std::fs::remove_dir_all(folder.join("out")).expect("a folder");
+        (
+            said.contains("KLEE: WARNING: Maximum stack size reached."),
+            early,
+            summary,
+        )
+    };
+    let (is_said, early, cut) = run(&[], "9000");
+    assert!(is_said && early, "{cut}");
+    assert_eq!(cut["limits_hit"], serde_json::json!(["max-stack-frames"]));
+    assert_eq!(cut["complete"], false);
+    for (options, depth, is_cut) in [
+        (&[][..], "8000", false),
+        (&["--max-stack-frames=0"], "9000", false),
+        (&["--max-stack-frames", "100"], "99", true),
+        (&["--max-stack-frames", "100"], "90", false),
+    ] {
+        let (is_said, early, summary) = run(options, depth);
+        assert_eq!((is_said, early), (is_cut, is_cut), "{depth} {summary}");
+        assert_eq!(summary["complete"], !is_cut, "{summary}");
+    }
+}
+
+/// What the C library executes before `main` is not counted, and limits do not include it.
+#[test]
+fn instructions_count_from_main() {
+    const SHORT: &str = r#"
+#include <klee/klee.h>
+int main(void) {
+  int number = klee_int("number");
+  if (number == 5) klee_assert(0);
+  return 0;
+}
+"#;
+    let folder = folder("klee-count");
+    build(&folder, "short", SHORT, &["-g", "-O0"]);
+    let mut run = klee(&folder);
+    let said = text(&expect(
+        run.args(["-max-instructions=170", "--output-dir=out", "./short"]),
+        0,
+    ));
+    assert!(said.contains("ASSERTION FAIL: 0"), "{said}");
+    let mut own = crate::common::everett(&folder);
+    expect(own.args(["run", "--out", "own", "./short"]), 1);
+    let counted = summary(&folder.join("out"))["instructions"].as_u64();
+    let all = summary(&folder.join("own"))["instructions"].as_u64();
+    assert!(counted.is_some_and(|count| count > 0), "{counted:?}");
+    assert!(
+        counted < Some(200) && all > Some(300),
+        "{counted:?} {all:?}"
+    );
+}
+
+/// An error for which an instruction checks ends its path before another state runs.
+#[test]
+fn errors_of_instructions_come_first() {
+    const SHIFT: &str = r#"
+#include <klee/klee.h>
+int main(void) {
+  unsigned amount = klee_int("amount"), other = klee_int("other");
+  volatile unsigned result = 15u << amount;
+  if (other == 1) result = 2;
+  else if (other == 2) result = 3;
+  return result == 7;
+}
+"#;
+    let folder = folder("klee-first");
+    build(&folder, "shift", SHIFT, &["-g", "-O0"]);
+    for seed in 0..5 {
+        let mut run = klee(&folder);
+        let out = format!("out-{seed}");
+        run.args(["--output-dir", &out, "--seed", &seed.to_string()]);
+        expect(run.arg("./shift"), 0);
+        let error = folder.join(out).join("test000001.overshift.err");
+        assert!(error.exists(), "{seed}");
+    }
+}
+
+/// Names of parameters are shown where the bitcode has them.
+#[test]
+fn stacks_name_arguments_that_have_names() {
+    const CALLS: &str = r#"
+#include <klee/klee.h>
+static int divide(int dividend, int divisor) { return dividend / divisor; }
+int main(void) { return divide(klee_int("number"), 0); }
+"#;
+    let folder = folder("klee-names");
+    fs::write(folder.join("calls.c"), CALLS).expect("it can be written");
+    for (option, expected) in [
+        (
+            "-fno-discard-value-names",
+            "in divide(dividend=symbolic, divisor=0) at ",
+        ),
+        ("-fdiscard-value-names", "in divide(symbolic, 0) at "),
+    ] {
+        let mut compile = crate::common::everett(&folder);
+        compile.args(["cc", "-emit-llvm", "-c", "-g", "-O0", option]);
+        expect(compile.args(["calls.c", "-o", "calls.bc"]), 0);
+        let mut run = klee(&folder);
+        expect(run.args(["--output-dir=out", "calls.bc"]), 0);
+        let error = fs::read_to_string(folder.join("out/test000001.div.err"));
+        let error = error.expect("a text");
+        assert!(error.contains(expected), "{error}");
+        fs::remove_dir_all(folder.join("out")).expect("a folder");
+        fs::remove_file(folder.join("calls.linked")).expect("a program");
+    }
+}

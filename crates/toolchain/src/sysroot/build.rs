@@ -9,8 +9,8 @@ use std::process::Command;
 use super::machine_code;
 use super::probe::{check, link_probe, zig_cache, zig_library};
 use super::{
-    BUILTINS, CDEFS_H, CLOUD9_H, CPU_MODEL_C, EVERETT_H, KLEE_H, NATIVE, NATIVE_C, NETKLEE_H,
-    OWN_OBJECTS, OWN_SOURCES, START_ASM, START_C, TARGET,
+    BUILTINS, CDEFS_H, CLOUD9_H, CPU_MODEL_C, EVERETT_H, GNU_NAMES_C, KLEE_H, NATIVE, NATIVE_C,
+    NETKLEE_H, OWN_OBJECTS, OWN_SOURCES, START_ASM, START_C, TARGET,
 };
 use crate::Notify;
 use crate::cache;
@@ -48,7 +48,13 @@ const EMPTY_LIBRARIES: [&str; 10] = [
 ];
 
 /// What programs expect of headers and musl's do otherwise: file, text, replacement.
-const PATCHES: [(&str, &str, &str); 2] = [
+const PATCHES: [(&str, &str, &str); 3] = [
+    // glibc's name of a function of musl; `gnu_names.c` has it.
+    (
+        "stdlib.h",
+        "int ptsname_r(int, char *, size_t);\n",
+        "int ptsname_r(int, char *, size_t);\nchar *canonicalize_file_name(const char *);\n",
+    ),
     // A comparison of signed with unsigned in the program's own code is
     // an error under `-Werror -Wextra`.
     (
@@ -287,8 +293,11 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
             .arg(object);
         check(&mut archive, "the runtime")
     };
+    let gnu_names = work.path().join("gnu_names.o");
+    compile("gnu_names.c", GNU_NAMES_C, &PLAIN, &gnu_names)?;
     // Beside the C library, which exists as bitcode and as machine code.
     archive("libmusl.a", &cpu_model)?;
+    archive("libmusl.a", &gnu_names)?;
     let native = work.path().join("everett_native.o");
     // Never bitcode: in the bitcode these functions are the engine's own.
     compile(
