@@ -415,7 +415,7 @@ fn stacks_name_arguments_that_have_names() {
 static int divide(int dividend, int divisor) { return dividend / divisor; }
 int main(void) { return divide(klee_int("number"), 0); }
 "#;
-    let folder = folder("klee-names");
+    let folder = folder("klee-parameters");
     fs::write(folder.join("calls.c"), CALLS).expect("it can be written");
     for (option, expected) in [
         (
