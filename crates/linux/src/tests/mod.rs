@@ -202,6 +202,7 @@ impl Script {
     fn program(self) -> Program {
         let function = |name: &str, code: Code| Function {
             name: name.to_owned(),
+            parameters: Box::default(),
             body: Body::Code(Box::new(code)),
             location: None,
         };

@@ -208,6 +208,7 @@ mod tests {
         };
         Function {
             name: name.to_owned(),
+            parameters: Box::default(),
             body: Body::Code(Box::new(code)),
             location: None,
         }

@@ -94,6 +94,7 @@ fn run(class: u64, pads: Vec<Option<LandingPad>>, options: &VmOptions) -> (Exit,
         program.segments.push((FunctionId(index as u32), 0));
         program.functions.push(Function {
             name: format!("f{index}"),
+            parameters: Box::default(),
             body: Body::Code(Box::new(code)),
             location: None,
         });

@@ -262,6 +262,7 @@ fn empty_function(name: &str, ty: TypeId, params: &[TypeId]) -> Function {
         name: name.into(),
         ty,
         params: params.into(),
+        param_names: Box::default(),
         linkage: Linkage::External,
         visibility: Visibility::Default,
         calling_convention: 0,
