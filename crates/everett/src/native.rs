@@ -77,6 +77,14 @@ pub struct NativeSpec {
 }
 
 impl NativeSpec {
+    /// Creates the spec of one run of a program with its arguments, or of a scenario.
+    pub fn new<W: Into<OsString>>(command: impl IntoIterator<Item = W>) -> NativeSpec {
+        NativeSpec {
+            command: command.into_iter().map(Into::into).collect(),
+            ..NativeSpec::default()
+        }
+    }
+
     /// Returns the maximum memory of a run.
     pub(crate) fn max_memory(&self) -> u64 {
         self.max_memory.unwrap_or(everett_native::MAX_MEMORY)

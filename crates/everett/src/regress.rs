@@ -38,6 +38,16 @@ pub struct TestSpec {
     pub jobs: Option<NonZeroUsize>,
 }
 
+impl TestSpec {
+    /// Creates a spec for the traces in these folders, on the programs that were explored.
+    pub fn new<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> TestSpec {
+        TestSpec {
+            paths: paths.into_iter().map(Into::into).collect(),
+            ..TestSpec::default()
+        }
+    }
+}
+
 /// The findings to confirm natively. The verdicts are recorded in the summary of the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -50,6 +60,16 @@ pub struct ConfirmSpec {
     pub build: BuildSpec,
     /// Number of parallel replays; by default one per processor.
     pub jobs: Option<NonZeroUsize>,
+}
+
+impl ConfirmSpec {
+    /// Creates a spec for the findings of a run, or of a part of it.
+    pub fn new(path: impl Into<PathBuf>) -> ConfirmSpec {
+        ConfirmSpec {
+            path: path.into(),
+            ..ConfirmSpec::default()
+        }
+    }
 }
 
 /// The result of a regression suite.

@@ -34,6 +34,16 @@ pub struct ShrinkSpec {
     pub max_time: Duration,
 }
 
+impl ShrinkSpec {
+    /// Creates a spec that shrinks a trace, or that of a finding, in place.
+    pub fn new(path: impl Into<PathBuf>) -> ShrinkSpec {
+        ShrinkSpec {
+            path: path.into(),
+            ..ShrinkSpec::default()
+        }
+    }
+}
+
 impl Default for ShrinkSpec {
     fn default() -> ShrinkSpec {
         ShrinkSpec {

@@ -390,6 +390,16 @@ pub struct ResumeSpec {
     pub allow_live: bool,
 }
 
+impl ResumeSpec {
+    /// Creates a spec that continues a run without a limit.
+    pub fn new(dir: impl Into<PathBuf>) -> ResumeSpec {
+        ResumeSpec {
+            dir: dir.into(),
+            ..ResumeSpec::default()
+        }
+    }
+}
+
 /// Parses a duration such as `90s`, `10m` or `2h`; a number without a unit counts seconds.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
     let has_unit = text.contains(|c: char| c.is_ascii_alphabetic());

@@ -334,14 +334,7 @@ fn explore(
             return (run.summary, stops);
         }
         stops += 1;
-        let resume = ResumeSpec {
-            dir: out.to_owned(),
-            max_time: None,
-            max_paths: None,
-            max_forks: None,
-            allow_live: false,
-        };
-        result = everett::resume(&resume, &session(), &mut Silent);
+        result = everett::resume(&ResumeSpec::new(out), &session(), &mut Silent);
     }
 }
 

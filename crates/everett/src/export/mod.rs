@@ -34,6 +34,16 @@ pub struct ExportSpec {
     pub netns: bool,
 }
 
+impl ExportSpec {
+    /// Creates a spec for a finding, or a trace.
+    pub fn new(path: impl Into<PathBuf>) -> ExportSpec {
+        ExportSpec {
+            path: path.into(),
+            ..ExportSpec::default()
+        }
+    }
+}
+
 /// A shell script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Script {

@@ -241,10 +241,7 @@ fn events() -> Result<(), Failed> {
     // Written traces can be followed, and shrunk again.
     let followed = everett::follow(&run.folder, &Session::new(), &mut Silent)?;
     assert_eq!((followed.different, followed.traces > 0), (0, true));
-    let spec = everett::ShrinkSpec {
-        path: run.folder.join(&run.summary.findings[0].dir),
-        ..everett::ShrinkSpec::default()
-    };
+    let spec = everett::ShrinkSpec::new(run.folder.join(&run.summary.findings[0].dir));
     assert!(everett::shrink(&spec, &Session::new())?.shrunk.is_none());
     Ok(())
 }
@@ -394,10 +391,7 @@ fn stopped() -> Result<(), Failed> {
     };
     let run = everett::explore(&spec, &session, &mut listen)?;
     assert!(!run.summary.complete);
-    let resume = ResumeSpec {
-        dir: run.folder,
-        ..ResumeSpec::default()
-    };
+    let resume = ResumeSpec::new(run.folder);
     let run = everett::resume(&resume, &Session::new(), &mut Silent)?;
     assert!(run.summary.complete);
     assert_eq!(run.summary.findings.len(), 2);
@@ -494,10 +488,7 @@ fn saving_worlds() -> Result<(), Failed> {
     assert!(!summary.complete && summary.states_unsaved == 2);
     let said = |text: &String| text.contains("2 states could not be saved");
     assert!(summary.warnings.iter().any(said), "{:?}", summary.warnings);
-    let resume = ResumeSpec {
-        dir: run.folder,
-        ..ResumeSpec::default()
-    };
+    let resume = ResumeSpec::new(run.folder);
     let run = everett::resume(&resume, &Session::new(), &mut Silent)?;
     assert!(run.summary.complete && run.summary.states_unsaved == 0);
     Ok(())

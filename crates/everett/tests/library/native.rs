@@ -48,10 +48,7 @@ fn run(name: &str, source: &str) -> Box<NativeRun> {
     let (text, program) = (folder.join("program.c"), folder.join("program"));
     fs::write(&text, source).expect("the source can be written");
     super::build(&text, &program);
-    let spec = NativeSpec {
-        command: vec![program.into_os_string()],
-        ..NativeSpec::default()
-    };
+    let spec = NativeSpec::new([program]);
     let session = Session::new();
     match native(&spec, &session, &mut NoWatcher).expect("it runs") {
         NativeResult::Program(run) => run,
