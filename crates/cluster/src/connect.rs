@@ -35,6 +35,17 @@ pub enum Purpose {
     Tests,
 }
 
+/// The shortest lease: a worker sends three heartbeats in this time, each over a network.
+const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+
+/// Refuses leases that are too short: every job would be handed out again at once.
+pub fn check_lease(lease: Duration) -> Result<()> {
+    match lease < SHORTEST_LEASE {
+        true => Err(Error::Usage("a lease lasts at least 1s".to_owned())),
+        false => Ok(()),
+    }
+}
+
 /// Connects to the broker at an address: `nats://HOST:PORT`, `tls://HOST:PORT` or
 /// `postgres://USER@HOST/DATABASE`. Sets the time that leases of all workers of the broker last
 /// without a heartbeat; `None` is for clients that take no jobs.
@@ -49,6 +60,7 @@ pub fn connect_for(
     secrets: &Secrets,
     lease: Option<Duration>,
 ) -> Result<Box<dyn Broker>> {
+    lease.map_or(Ok(()), check_lease)?;
     match url.split_once("://") {
         Some(("nats" | "tls", _)) => {
             Ok(Box::new(NatsBroker::connect(url, secrets, lease, purpose)?))

@@ -48,7 +48,7 @@ mod worker;
 
 pub use balance::{DELTA, Pair, pairs, spread};
 pub use broker::{Broker, Child, Explored, JobId, Key, Kind, Lease, Outcome, RunId, Ticket};
-pub use connect::{Purpose, Secrets, connect, connect_for};
+pub use connect::{Purpose, Secrets, check_lease, connect, connect_for};
 pub use environment::{broker_url, worker_name};
 pub use error::{Error, Result};
 pub use grant::grant;
@@ -62,7 +62,7 @@ pub use pool::{PoolSpec, WorkerObserver, run_workers};
 pub use postgres::PostgresBroker;
 pub use removal::{Removed, remove};
 pub use reseed::reseed;
-pub use results::{FILE, Submitted, paths, results};
+pub use results::{FILE, Submitted, paths, results, run_named};
 pub use run::{Build, Manifest, PROTOCOL, Submission, WORK, cancel, submit};
 pub use server::{LocalServer, ServerSpec};
 pub use sharing::{CheckCounter, work_of_checks};

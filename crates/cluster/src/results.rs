@@ -95,6 +95,15 @@ impl Submitted {
     }
 }
 
+/// Returns the name of a run that a user names by itself or by its folder.
+pub fn run_named(run: &Path) -> Result<RunId> {
+    let name = run.to_str().and_then(RunId::parse);
+    match Submitted::of(run) {
+        Ok(submitted) => Ok(submitted.run),
+        Err(error) => name.ok_or(error),
+    }
+}
+
 /// Writes the results of a run so far into its folder. Findings are confirmed here, as `everett
 /// run` does. If states remain, the folder gets a checkpoint with them.
 pub fn results(

@@ -38,7 +38,8 @@ pub(crate) fn is_tool_limit(kind: &str) -> bool {
 }
 
 impl Conclusion {
-    pub(crate) fn new(has_findings: bool, has_failed: bool, is_interrupted: bool) -> Conclusion {
+    /// Returns the conclusion of an operation of which these apply.
+    pub fn new(has_findings: bool, has_failed: bool, is_interrupted: bool) -> Conclusion {
         match (has_findings, has_failed, is_interrupted) {
             (true, ..) => Conclusion::Findings,
             (_, true, _) => Conclusion::Failed,

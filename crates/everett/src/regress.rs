@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::acceptance::REJECTED;
 use crate::compare::diverged;
+use crate::conclusion::Conclusion;
 use crate::error::{Context, Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::follow::{Model, prepare};
@@ -83,6 +84,15 @@ pub struct TestResult {
     pub diverged: usize,
     /// Number of traces without a result.
     pub skipped: usize,
+}
+
+impl TestResult {
+    /// Returns the conclusion of the suite. If all traces were skipped, nothing was tested.
+    pub fn conclusion(&self) -> Conclusion {
+        let is_wrong = self.failed + self.diverged > 0;
+        let is_untested = self.passed == 0 && self.skipped > 0;
+        Conclusion::new(is_wrong, is_untested, false)
+    }
 }
 
 /// Maximum number of instructions of following one trace in the bitcode: a changed program may not

@@ -1,5 +1,6 @@
 //! The results of a search, as written to files.
 
+use everett::Conclusion;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -208,6 +209,16 @@ impl FaultSummary {
         self.explored
             .iter()
             .any(|explored| !explored.findings.is_empty())
+    }
+
+    /// Returns the conclusion of the search. It has failed if scenarios could not be run, or if no
+    /// fault was injected.
+    pub fn conclusion(&self) -> Conclusion {
+        Conclusion::new(
+            self.failures > 0 || self.has_findings(),
+            self.errors > 0 || self.is_without_injection(),
+            self.is_interrupted,
+        )
     }
 
     /// Returns whether there were faults to inject, and none of them happened: such a search says

@@ -6,7 +6,7 @@ use everett::counted;
 use everett::{parse_memory, parse_time};
 use everett_cluster::{
     Build, LocalServer, Metrics, MetricsServer, PoolSpec, Secrets, ServerSpec, WorkerStep,
-    broker_url, run_workers, worker_name,
+    broker_url, check_lease, run_workers, worker_name,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,9 +19,6 @@ use crate::EXIT_CLEAN;
 use crate::commands::Subcommand;
 use crate::display::print;
 use crate::session::{notice, stoppable_session};
-
-/// The shortest lease: a worker sends three heartbeats in this time, each over a network.
-const SHORTEST_LEASE: Duration = Duration::from_secs(1);
 
 /// Arguments of `everett cluster`.
 #[derive(clap::Args)]
@@ -75,12 +72,11 @@ impl Subcommand for ClusterArgs {
     }
 }
 
-/// Parses the duration of leases. Without any, every job would be handed out again at once.
+/// Parses the duration of leases.
 pub fn parse_lease(text: &str) -> Result<Duration, String> {
-    match parse_time(text).map_err(|error| error.to_string())? {
-        lease if lease < SHORTEST_LEASE => Err("a lease lasts at least 1s".to_owned()),
-        lease => Ok(lease),
-    }
+    let lease = parse_time(text)?;
+    check_lease(lease).map_err(|error| error.to_string())?;
+    Ok(lease)
 }
 
 /// Arguments of `everett worker`.

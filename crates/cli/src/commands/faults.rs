@@ -10,11 +10,11 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::EXIT_CLEAN;
 use crate::commands::fault_nodes::{BrokerNodes, NodeArgs, run_node};
-use crate::commands::{Subcommand, exit_code};
+use crate::commands::{Subcommand, code_of, exit_code};
 use crate::display::print;
 use crate::session::{notice, session, stoppable_session};
-use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS, EXIT_INTERRUPTED};
 
 /// Arguments of `everett faults`.
 #[derive(clap::Args)]
@@ -185,12 +185,7 @@ fn run_search(args: &RunArgs) -> Result<u8> {
     print(&result.summary.text());
     result.summary.notes().iter().for_each(|note| notice(note));
     print(&format!("results: {}", result.folder.display()));
-    Ok(match &result.summary {
-        summary if summary.failures > 0 || summary.has_findings() => EXIT_FINDINGS,
-        summary if summary.errors > 0 || summary.is_without_injection() => EXIT_ERROR,
-        summary if summary.is_interrupted => EXIT_INTERRUPTED,
-        _ => EXIT_CLEAN,
-    })
+    Ok(code_of(result.summary.conclusion()))
 }
 
 fn run_profile(args: &ProfileArgs) -> Result<u8> {

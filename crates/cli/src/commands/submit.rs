@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use everett_cluster::{
-    Broker, Build, Error, Removed, RunId, Submission, Submitted, cancel, remove, results, status,
+    Broker, Build, Error, Removed, RunId, Submission, Submitted, cancel, remove, results,
+    run_named, status,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -109,16 +110,7 @@ impl TargetArgs {
 
     /// Returns the name of the run.
     pub fn id(&self) -> Result<RunId> {
-        id_of(&self.run)
-    }
-}
-
-/// Returns the name of a run, given as such or as its folder.
-fn id_of(run: &Path) -> Result<RunId> {
-    let name = run.to_str().and_then(RunId::parse);
-    match Submitted::of(run) {
-        Ok(submitted) => Ok(submitted.run),
-        Err(error) => name.map_or_else(|| Err(error.into()), Ok),
+        Ok(run_named(&self.run)?)
     }
 }
 
@@ -158,7 +150,7 @@ impl StatusArgs {
 
 impl Subcommand for StatusArgs {
     fn run(&self) -> Result<u8> {
-        let run = self.run.as_deref().map(id_of).transpose()?;
+        let run = self.run.as_deref().map(run_named).transpose()?;
         let mut broker = self.broker.connect()?;
         let Some(run) = run else {
             return self.list(&mut *broker);
@@ -241,7 +233,7 @@ impl Subcommand for ResultsArgs {
         let result = results(&mut *broker, dir, &session, &mut Display::new(mode));
         let result = result.with_context(|| format!("no results for {}", dir.display()))?;
         if !result.summary.complete && !self.quiet {
-            let run = id_of(dir)?;
+            let run = run_named(dir)?;
             let status = status(&mut *broker, &run)?;
             if !status.is_over() && !status.is_cancelled {
                 notice(match status.is_paused {

@@ -5,8 +5,7 @@ use everett::TestSpec;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use crate::EXIT_ERROR;
-use crate::commands::{BuildArgs, Subcommand, exit_code};
+use crate::commands::{BuildArgs, Subcommand, code_of};
 use crate::display::{Display, Mode, print};
 use crate::session::session;
 
@@ -44,13 +43,6 @@ impl Subcommand for TestArgs {
             "{} passed, {} failed, {} diverged, {} skipped",
             result.passed, result.failed, result.diverged, result.skipped
         ));
-        let is_wrong = result.failed + result.diverged > 0;
-        Ok(
-            match result.passed == 0 && result.skipped > 0 && !is_wrong {
-                // Nothing was tested at all.
-                true => EXIT_ERROR,
-                false => exit_code(!is_wrong),
-            },
-        )
+        Ok(code_of(result.conclusion()))
     }
 }

@@ -1,13 +1,13 @@
 //! `everett trojans`.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use everett::{Contains, Negation, RunSpec, TrojansSpec, parse_setting};
 use std::path::PathBuf;
 
-use crate::commands::{Subcommand, exit_code};
+use crate::commands::{Subcommand, code_of};
 use crate::display::{Display, Mode, print};
 use crate::session::{session, stoppable_session};
-use crate::{EXIT_CLEAN, EXIT_ERROR, EXIT_FINDINGS, EXIT_INTERRUPTED};
+use crate::{EXIT_CLEAN, EXIT_FINDINGS};
 
 /// The exit code of `--contains` if the analysis does not decide the message.
 const EXIT_UNDECIDED: u8 = 4;
@@ -88,12 +88,6 @@ impl Subcommand for TrojansArgs {
 
 impl TrojansArgs {
     fn contains(&self, message: &[u8]) -> Result<u8> {
-        if !self.path.is_dir() {
-            bail!(
-                "{} is not the folder of `everett trojans`",
-                self.path.display()
-            );
-        }
         session()?;
         let (word, code) = match everett::contains(&self.path, message)? {
             Contains::Yes => ("yes", EXIT_CLEAN),
@@ -123,13 +117,6 @@ impl TrojansArgs {
         let result = everett::trojans(&spec, &session, &mut Display::new(Mode::Text))?;
         print(&result.summary.text(self.fix_hint));
         print(&format!("results in {}", result.folder.display()));
-        if session.stop.load(std::sync::atomic::Ordering::SeqCst) {
-            return Ok(EXIT_INTERRUPTED);
-        }
-        Ok(match result.summary.trojans.is_empty() {
-            // The undecided classes may have Trojan messages.
-            true if !result.summary.undecided.is_empty() => EXIT_ERROR,
-            is_clean => exit_code(is_clean),
-        })
+        Ok(code_of(result.conclusion()))
     }
 }

@@ -27,8 +27,10 @@ use everett_trojans::{
 use everett_vm::Image;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::conclusion::Conclusion;
 use crate::error::{Error, Result, bail};
 use crate::events::{Event, Observer};
 use crate::explore::prepare;
@@ -105,6 +107,20 @@ pub struct TrojansResult {
     pub folder: PathBuf,
     /// The summary.
     pub summary: TrojansSummary,
+    /// Whether the analysis was interrupted.
+    pub is_interrupted: bool,
+}
+
+impl TrojansResult {
+    /// Returns the conclusion of the analysis. If it was interrupted, a class counts only if it is
+    /// certain: clients that were not explored to their end may send the messages of the others.
+    pub fn conclusion(&self) -> Conclusion {
+        let mut classes = self.summary.trojans.iter();
+        let has_findings = classes.any(|class| class.certain || !self.is_interrupted);
+        // Undecided paths may have Trojan messages.
+        let has_failed = !self.is_interrupted && !self.summary.undecided.is_empty();
+        Conclusion::new(has_findings, has_failed, self.is_interrupted)
+    }
 }
 
 /// The source port of the message, unless all clients use one of their own.
@@ -374,6 +390,7 @@ impl Analysis<'_> {
         Ok(TrojansResult {
             folder: folder.path().to_owned(),
             summary,
+            is_interrupted: self.session.stop.load(Ordering::SeqCst),
         })
     }
 

@@ -329,3 +329,47 @@ impl TrojansSummary {
         self.groups = groups.collect();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::conclusion::Conclusion;
+    use crate::trojans::TrojansResult;
+    use serde_json::json;
+
+    fn result(certain: &[bool], undecided: &[&str], is_interrupted: bool) -> TrojansResult {
+        let classes = certain.iter().map(|certain| {
+            json!({
+                "number": 1, "dir": "", "length": 1, "senders": [], "example": "", "constraint": "",
+                "fields": [], "how": "exact", "certain": certain, "confirmed": "", "why": "reply",
+                "file": "", "line": 1, "function": "", "group": "", "nearest": null, "fix_hint": "",
+            })
+        });
+        let summary = json!({
+            "complete": false, "server": "", "clients": [], "lengths": [], "groups": [],
+            "phases": {"clients": 0.0, "server": 0.0, "confirmation": 0.0},
+            "trojans": classes.collect::<Vec<_>>(), "undecided": undecided,
+        });
+        TrojansResult {
+            folder: std::path::PathBuf::new(),
+            summary: serde_json::from_value(summary).expect("a summary"),
+            is_interrupted,
+        }
+    }
+
+    #[test]
+    fn what_is_found_counts_before_an_interrupt_if_it_is_certain() {
+        let cases: [(&[bool], &[&str], bool, Conclusion); 7] = [
+            (&[], &[], false, Conclusion::Clean),
+            (&[false], &["a path"], false, Conclusion::Findings),
+            (&[], &["a path"], false, Conclusion::Failed),
+            (&[], &[], true, Conclusion::Interrupted),
+            (&[false], &[], true, Conclusion::Interrupted),
+            (&[], &["a path"], true, Conclusion::Interrupted),
+            (&[false, true], &[], true, Conclusion::Findings),
+        ];
+        for (certain, undecided, is_interrupted, expected) in cases {
+            let result = result(certain, undecided, is_interrupted);
+            assert_eq!(result.conclusion(), expected, "{certain:?} {undecided:?}");
+        }
+    }
+}
