@@ -6,7 +6,7 @@ use crate::cluster::{
 };
 use crate::cluster_worlds::{self, EXAMPLES};
 use crate::common::samples::{FORKS, WORDS};
-use crate::common::{build, everett, expect, folder, summary};
+use crate::common::{build, everett, expect, files, folder, is_at_its_end, stop_at, summary};
 use crate::teams::FAILING;
 use everett::{RunSpec, Session, Silent, explore};
 use everett_cluster::{Broker, Secrets, connect, results};
@@ -184,5 +184,46 @@ fn processes_reach_the_same_paths_and_worlds() {
             let [by, whole] = [&dir, &whole].map(|dir| cluster_worlds::reached(dir));
             assert_eq!(by, whole, "{mapping}, {workers} processes");
         }
+    }
+}
+
+/// A run of a scenario with a finding is killed at twenty moments, and resumed each time.
+#[test]
+fn a_run_that_is_killed_twenty_times_reaches_the_same_worlds_findings_and_tests() {
+    const KILLS: usize = 20;
+    let example = EXAMPLES.iter().find(|example| example.folder == "raft");
+    let example = example.expect("an example");
+    let folder = folder("killed-raft");
+    example.build(&folder);
+    let run = |out: &str| {
+        let mut run = everett(&folder);
+        run.args(["run", "--all-tests", "--no-confirm", "--checkpoint", "0s"]);
+        run.args(["--workers", "1", "--out", out, example.file]);
+        run
+    };
+    expect(&mut run("whole"), 1);
+    let (whole, out) = (folder.join("whole"), folder.join("killed"));
+    let tests = |out: &Path| -> Vec<Vec<u8>> {
+        let mut tests: Vec<_> = files(&out.join("tests")).into_values().collect();
+        tests.sort_unstable();
+        tests
+    };
+    let all = tests(&whole);
+    assert!(all.len() > KILLS, "{} tests", all.len());
+    let mut command = run("killed");
+    for kill in 0..KILLS {
+        let enough = (all.len() * kill / KILLS).max(1);
+        stop_at(&mut command, "KILL", &out.join("tests"), enough);
+        command = everett(&folder);
+        command.arg("resume").arg(&out);
+    }
+    if !is_at_its_end(&out) {
+        expect(&mut command, 1);
+    }
+    assert!(tests(&out) == all);
+    assert!(cluster_worlds::reached(&out) == cluster_worlds::reached(&whole));
+    let (of_whole, of_killed) = (summary(&whole), summary(&out));
+    for key in ["worlds", "states_total", "tests", "complete"] {
+        assert_eq!(of_whole[key], of_killed[key], "{key}");
     }
 }
