@@ -129,6 +129,11 @@ const GRID: [(&str, &str); 3] = [
     ("cob", "1,025,700 states, aborted after 9 h 39, 38.1 GB"),
 ];
 
+/// Grids that are also explored under a memory limit that makes them spill: nodes per side, mapping,
+/// limit, and the number of states without a limit.
+const SPILLED_GRIDS: [(u32, &str, &str, u64); 2] =
+    [(5, "cob", "300M", 102_400), (10, "sds", "64M", 1_536)];
+
 impl Bench {
     /// Measures all tables.
     pub fn worlds(&self, text: &mut String) -> Result<()> {
@@ -139,7 +144,8 @@ impl Bench {
         self.transfers(text)?;
         self.characters(text)?;
         self.failures(text)?;
-        self.grids(text)
+        self.grids(text)?;
+        self.spilled_grids(text)
     }
 
     fn network_sizes(&self, text: &mut String) -> Result<()> {
@@ -426,6 +432,34 @@ impl Bench {
                 self.row(text, &row)?;
                 self.keep_curve(&run.out, &format!("{name}-{mapping}"))?;
             }
+        }
+        Ok(())
+    }
+
+    /// Explores grids under a memory limit. Fails if a limit costs a state.
+    fn spilled_grids(&self, text: &mut String) -> Result<()> {
+        let folder = self.example("sde-grid")?;
+        text.push_str(
+            "\n### Grids of radios under a memory limit; states are spilled to disk\n\n\
+             | grid | mapping | limit | worlds | states | seconds | MiB | wanted: states |\n\
+             |---|---|---|---|---|---|---|---|\n",
+        );
+        for (size, mapping, limit, wanted) in SPILLED_GRIDS {
+            let name = grid(&folder, size, "")?;
+            let options = ["--mapping", mapping, "--max-memory", limit];
+            let run = self.world(&folder, &format!("{name}.toml"), &[], &options)?;
+            let (is_complete, states) =
+                (run.summary["complete"] == true, count(&run, "states_total"));
+            anyhow::ensure!(
+                is_complete && states == wanted.to_string(),
+                "{name}, {mapping}, {limit}: {states} states of {wanted}"
+            );
+            let row = format!(
+                "| {size}x{size} | {mapping} | {limit} | {} | {states} | {} | {wanted} |",
+                count(&run, "worlds"),
+                time_and_memory(&run),
+            );
+            self.row(text, &row)?;
         }
         Ok(())
     }
