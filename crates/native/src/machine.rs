@@ -198,7 +198,7 @@ pub struct NativeRun {
     pub calls: u64,
     /// Number of mappings and statuses of real processes that were read: the part of the work that
     /// does not depend on calls alone.
-    pub looks: u64,
+    pub proc_reads: u64,
     /// Warnings of the model.
     pub warnings: Vec<String>,
     /// Limits of Everett that the run reached, by the names of their options. The program continued
@@ -347,8 +347,8 @@ pub(crate) struct NativeMachine<'c> {
     activity: Activity,
     /// The memory of each real process, without what it shares, when it was last measured.
     measured: RefCell<BTreeMap<Pid, u64>>,
-    /// Looks at real processes before the run.
-    looks_at_start: u64,
+    /// Number of reads in `/proc` before the run.
+    proc_reads_before: u64,
 }
 
 /// The result of running a host.

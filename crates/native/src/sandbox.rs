@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Pid;
 
-use crate::{gate, looks};
+use crate::{gate, proc_reads};
 
 /// Default limit of the resident memory of all processes of a run.
 pub const MAX_MEMORY: u64 = 4 << 30;
@@ -222,7 +222,7 @@ pub fn peak(process: Pid) -> u64 {
 }
 
 fn status<const N: usize>(process: Pid, names: [&str; N]) -> [u64; N] {
-    looks::note(1);
+    proc_reads::add(1);
     let mut text = [0; STATUS];
     let read = std::fs::File::open(format!("/proc/{process}/status"))
         .and_then(|file| file.read_at(&mut text, 0));

@@ -20,7 +20,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::activity::Activity;
-use crate::{looks, shadow};
+use crate::{proc_reads, shadow};
 
 /// Registers of a native thread.
 pub type Registers = libc::user_regs_struct;
@@ -267,7 +267,7 @@ fn guest_mapping(line: &str) -> Option<GuestMapping> {
 pub fn mappings_of(process: Pid) -> std::io::Result<Vec<RealMapping>> {
     let maps = std::fs::read_to_string(format!("/proc/{process}/maps"))?;
     let mappings: Vec<_> = maps.lines().filter_map(RealMapping::parse).collect();
-    looks::note(mappings.len());
+    proc_reads::add(mappings.len());
     Ok(mappings)
 }
 

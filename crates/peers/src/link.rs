@@ -133,7 +133,7 @@ impl Link {
             (Where::Unix(path), false) => Socket::Unix(UnixStream::connect(path)?),
             (Where::Unix(path), true) => {
                 // Without a name, the peer could not answer.
-                let socket = UnixDatagram::bind(own_name(path))?;
+                let socket = bind_beside(path)?;
                 socket.connect(path)?;
                 Socket::UnixDatagram(socket)
             }
@@ -349,12 +349,16 @@ impl Link {
     }
 }
 
-/// Returns a name for our end of a Unix socket, beside that of the peer.
-fn own_name(path: &std::path::Path) -> std::path::PathBuf {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    path.with_file_name(format!(".everett-{}-{number}", std::process::id()))
+/// Binds our end of a Unix socket to the first free name beside that of the peer.
+fn bind_beside(path: &std::path::Path) -> io::Result<UnixDatagram> {
+    let mut number = 0u64;
+    loop {
+        let name = format!(".everett-{}-{number}", std::process::id());
+        match UnixDatagram::bind(path.with_file_name(name)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => number += 1,
+            bound => return bound,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ impl Explorer<'_> {
             return true;
         }
         if live_states(&self.frontier).nth(1).is_none() {
-            // Spilling the only state would not help: it is taken up again at once.
+            // Spilling the only state would not help: it is rematerialised at once.
             self.config.memory.release();
             self.memory_floor = self.config.memory.used();
             return self.fits();

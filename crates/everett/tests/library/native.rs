@@ -40,7 +40,7 @@ int main(void) {
 }
 "#;
 
-/// Looks at real processes for each call that are not too many.
+/// Reads in `/proc` for each call that are not too many.
 const FEW: u64 = 3;
 
 fn run(name: &str, source: &str) -> Box<NativeRun> {
@@ -62,9 +62,9 @@ pub fn few_looks() -> Result<(), Failed> {
     for (name, source) in [("mappings", MAPPINGS), ("processes", PROCESSES)] {
         let run = run(name, source);
         assert_eq!(run.end, everett::NativeEnd::Exit(0), "{name}");
-        let (looks, calls) = (run.looks, run.calls);
+        let (reads, calls) = (run.proc_reads, run.calls);
         assert!(calls > 2000, "{name}: {calls} calls");
-        assert!(looks < FEW * calls, "{name}: {looks} looks, {calls} calls");
+        assert!(reads < FEW * calls, "{name}: {reads} reads, {calls} calls");
     }
     Ok(())
 }

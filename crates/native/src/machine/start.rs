@@ -7,9 +7,9 @@ use everett_vm::made_bytes;
 
 use super::*;
 use crate::activity::Activity;
-use crate::looks;
 use crate::memory_account::MemoryAccount;
 use crate::priorities::Order;
+use crate::proc_reads;
 use crate::sandbox::resident;
 use crate::tracee::kill_all_tracees;
 use crate::variables::Variables;
@@ -223,7 +223,7 @@ impl<'c> NativeMachine<'c> {
             shared_files: SharedFiles::default(),
             activity,
             measured: RefCell::default(),
-            looks_at_start: looks::made(),
+            proc_reads_before: proc_reads::count(),
             shared_memory: SharedMemory::default(),
         })
     }
@@ -292,7 +292,7 @@ impl<'c> NativeMachine<'c> {
             },
             clock_ns: self.host.clock_ns(),
             calls: self.calls,
-            looks: looks::made() - self.looks_at_start,
+            proc_reads: proc_reads::count() - self.proc_reads_before,
             warnings: self.host.warnings().to_vec(),
             refusals: self.host.refusals().to_vec(),
             log: self.host.log().to_vec(),
