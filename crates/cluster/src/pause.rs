@@ -64,8 +64,7 @@ pub(crate) fn pause_without_memory(broker: &mut dyn Broker, lease: &Lease) -> Re
     let mark = Pause::of(broker, run)?;
     if !mark.paused {
         let now = broker.now()?;
-        let why = "no worker has enough memory for a job of it: start workers with more (--max-memory), and `everett \
-                   unpause` it";
+        let why = "no worker has enough memory for a job of it: start workers with more, and let it go on (unpause)";
         let mut mark = mark.changed(true, now);
         mark.why = Some(why.to_owned());
         mark.note(broker, run)?;

@@ -355,7 +355,7 @@ pub const OPTIONS: &[RunOption] = &[
         .key("limits", "depth", SMALL),
     maybe!("max-stack-frames", max_stack_frames, "N", number)
         .help(
-            "Cut off paths with more nested calls than this; 0 is no limit. Default: none, with --klee-messages 8192.",
+            "Cut off paths with more nested calls than this; 0 is no limit. Default: none, with messages of KLEE 8192.",
         ),
     maybe!("max-static-fork-pct", max_static_fork_pct, "SHARE", share)
         .checked(|spec| some(&spec.max_static_fork_pct, check::share))

@@ -3,11 +3,8 @@
 //! The table belongs to a worker, like the term arena; states contain only the numbers.
 
 use everett_ir::code::{FunctionId, Pc};
-use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::hash::BuildHasher;
+use rustc_hash::FxHashMap;
 use std::num::NonZeroU32;
-
-use crate::thread::Frame;
 
 /// An interned call stack.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -22,22 +19,6 @@ pub struct CallSite {
     pub function: FunctionId,
     /// The instruction.
     pub pc: Pc,
-}
-
-/// Returns a digest of the calls that led to the innermost frame. A call from a place from which the
-/// same function was called before leads to where that call led, so recursion is one path.
-pub(crate) fn call_path(frames: &[Frame]) -> u64 {
-    let mut calls: Vec<(Option<(FunctionId, Pc)>, FunctionId)> = Vec::new();
-    let mut caller = None;
-    for frame in frames {
-        let call = (caller, frame.function);
-        match calls.iter().position(|known| *known == call) {
-            Some(at) => calls.truncate(at + 1),
-            None => calls.push(call),
-        }
-        caller = Some((frame.function, frame.pc));
-    }
-    FxBuildHasher.hash_one(calls)
 }
 
 /// The table of interned call stacks; each entry is a site and the stack below it.

@@ -2,6 +2,8 @@
 
 use everett_expr::{FloatFormat, RoundingMode};
 use everett_ir::code::{FunctionId, GlobalId, Pc, ValueType};
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 use triomphe::Arc;
 
 use crate::stacks::StackId;
@@ -243,4 +245,20 @@ pub struct Unwinding {
     pub(crate) member: usize,
     /// Whether `resume` started the search, so that it does not return on failure.
     pub(crate) resumed: bool,
+}
+
+/// Returns a digest of the calls that led to the innermost frame. A call from a place from which the
+/// same function was called before leads to where that call led, so recursion is one path.
+pub(crate) fn call_path(frames: &[Frame]) -> u64 {
+    let mut calls: Vec<(Option<(FunctionId, Pc)>, FunctionId)> = Vec::new();
+    let mut caller = None;
+    for frame in frames {
+        let call = (caller, frame.function);
+        match calls.iter().position(|known| *known == call) {
+            Some(at) => calls.truncate(at + 1),
+            None => calls.push(call),
+        }
+        caller = Some((frame.function, frame.pc));
+    }
+    FxBuildHasher.hash_one(calls)
 }

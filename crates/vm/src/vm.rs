@@ -11,8 +11,10 @@ use crate::choice::ChoiceSite;
 use crate::image::Image;
 use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{Oracle, Suspend};
-use crate::stacks::{CallSite, ImageId, StackId, StackTable, call_path};
-use crate::thread::{AlternateStack, Frame, OnReturn, Thread, Variadic, VariadicArgument};
+use crate::stacks::{CallSite, ImageId, StackId, StackTable};
+use crate::thread::{
+    AlternateStack, Frame, OnReturn, Thread, Variadic, VariadicArgument, call_path,
+};
 use crate::value::Value;
 
 /// Minimum size of a native stack frame: the return address and a saved register.
