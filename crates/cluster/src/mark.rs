@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use crate::broker::{Broker, Key, Kind, RunId};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::run::RunKind;
 
 /// The mark of a run that was paused at least once.
@@ -71,21 +71,31 @@ pub(crate) fn time_left(
     let Some(most) = kind.max_time else {
         return Ok(None);
     };
-    let Some(began) = broker.look_up(&Key::of_run(Kind::Began, run))? else {
+    // A damaged record limits nothing: a run must not end the workers of all others.
+    let began = broker.look_up(&Key::of_run(Kind::Began, run))?;
+    let began = began.and_then(|began| serde_json::from_slice::<Duration>(&began).ok());
+    let Some(began) = began else {
         return Ok(Some(most));
     };
-    let began: Duration = serde_json::from_slice(&began).map_err(Error::damaged)?;
     let now = broker.now()?;
-    let spent = now.saturating_sub(began).saturating_sub(pause.until(now));
+    let spent = now.saturating_sub(pause.until(now)).saturating_sub(began);
     Ok(Some(most.saturating_sub(spent)))
 }
 
 /// Starts the time of a run that has a time limit, unless another worker has.
-pub(crate) fn begin(broker: &mut dyn Broker, run: &RunId, kind: &RunKind) -> Result<()> {
+pub(crate) fn begin(
+    broker: &mut dyn Broker,
+    run: &RunId,
+    kind: &RunKind,
+    pause: &Pause,
+) -> Result<()> {
     let key = Key::of_run(Kind::Began, run);
     if kind.max_time.is_some() && broker.look_up(&key)?.is_none() {
-        let now = serde_json::to_vec(&broker.now()?).map_err(everett::Error::from)?;
-        broker.record(&key, &now)?;
+        // Pauses before that do not count, either.
+        let now = broker.now()?;
+        let began = now.saturating_sub(pause.until(now));
+        let began = serde_json::to_vec(&began).map_err(everett::Error::from)?;
+        broker.record(&key, &began)?;
     }
     Ok(())
 }

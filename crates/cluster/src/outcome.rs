@@ -174,6 +174,20 @@ pub(crate) fn has_holder(lease: &[u8]) -> bool {
     lease["worker"] != NOBODY
 }
 
+/// Records that the worker of a job had too little memory for any part of it, and left it.
+pub(crate) fn note_in_vain(broker: &mut dyn Broker, lease: &Lease, worker: &str) -> Result<()> {
+    let noted = serde_json::json!({"worker": worker, "delivery": lease.delivery, "in_vain": true})
+        .to_string();
+    let key = Key::of_job(Kind::Lease, &lease.ticket.run, &lease.ticket.job);
+    broker.note(&key, noted.as_bytes())
+}
+
+/// Returns whether the last worker of a job left it for lack of memory.
+pub(crate) fn was_in_vain(lease: &[u8]) -> bool {
+    let lease: serde_json::Value = serde_json::from_slice(lease).unwrap_or_default();
+    lease["in_vain"] == true
+}
+
 /// Records that a worker holds a job.
 pub(crate) fn note_lease(
     broker: &mut dyn Broker,

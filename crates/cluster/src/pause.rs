@@ -6,7 +6,7 @@
 use crate::broker::{Broker, Lease, RunId};
 use crate::error::{Error, Result};
 use crate::mark::Pause;
-use crate::outcome::note_dropped;
+use crate::outcome::{note_dropped, note_in_vain};
 use crate::reseed::publish_missing;
 use crate::run::kind_of;
 use crate::status::status;
@@ -49,16 +49,25 @@ pub fn unpause(broker: &mut dyn Broker, run: &RunId) -> Result<()> {
 }
 
 /// Number of times that a job is handed out before a worker that has too little memory for it looks
-/// whether anybody else goes on with its run.
+/// whether anything else is left of its run.
 const MOST_IN_VAIN: u64 = 6;
 
 /// Pauses a run if a job of it was handed out again and again, a worker has too little memory for
-/// any part of it, and nobody explores another job: the run would wait for ever. Nothing is lost,
+/// any part of it, and so it was with each other job: the run would wait for ever. Nothing is lost,
 /// and it can go on with more memory. Returns whether it is paused.
-pub(crate) fn pause_without_memory(broker: &mut dyn Broker, lease: &Lease) -> Result<bool> {
+pub(crate) fn pause_without_memory(
+    broker: &mut dyn Broker,
+    lease: &Lease,
+    worker: &str,
+) -> Result<bool> {
     let run = &lease.ticket.run;
-    // The job itself is one that a worker holds.
-    if lease.delivery < MOST_IN_VAIN || status(broker, run)?.jobs_leased > 1 {
+    note_in_vain(broker, lease, worker)?;
+    if lease.delivery < MOST_IN_VAIN {
+        return Ok(false);
+    }
+    // Other jobs are explored, or wait for somebody to try them.
+    let open = status(broker, run)?.open;
+    if open.iter().any(|open| !open.is_stopped && !open.is_in_vain) {
         return Ok(false);
     }
     let mark = Pause::of(broker, run)?;

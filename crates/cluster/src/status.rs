@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::grant::granted;
 use crate::hash::Hash;
 use crate::mark::{Pause, time_left};
-use crate::outcome::has_holder;
+use crate::outcome::{has_holder, was_in_vain};
 use crate::run::{first_job, kind_of};
 use crate::station::{Round, WorkerStatus};
 
@@ -134,6 +134,8 @@ pub(crate) struct Open {
     pub ticket: Ticket,
     /// Whether a worker holds the job.
     pub is_leased: bool,
+    /// Whether the last worker that had the job left it for lack of memory.
+    pub is_in_vain: bool,
     /// Whether the job has no budget.
     pub is_stopped: bool,
 }
@@ -309,7 +311,8 @@ impl Status {
             && self.excluded.add_sum_checked(&outcome.excluded)
     }
 
-    fn add_open(&mut self, ticket: Ticket, is_leased: bool) -> bool {
+    fn add_open(&mut self, ticket: Ticket, lease: Option<&[u8]>) -> bool {
+        let is_leased = lease.is_some_and(has_holder);
         let (weight, jobs) = match is_leased {
             true => (&mut self.leased, &mut self.jobs_leased),
             false => (&mut self.pending, &mut self.jobs_pending),
@@ -324,6 +327,7 @@ impl Status {
         self.open.push(Open {
             ticket,
             is_leased,
+            is_in_vain: lease.is_some_and(was_in_vain),
             is_stopped,
         });
         fits
@@ -378,7 +382,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
         is_cancelled: cancelled.is_some(),
         is_paused: paused.paused,
         paused_because: paused.why,
-        is_late: left.is_some_and(|left| left.is_zero()),
+        is_late: cancelled.is_none() && left.is_some_and(|left| left.is_zero()),
         redelivered: leases.values().map(|lease| deliveries(lease)).sum(),
         jobs_again: again.len() as u64,
         limits: kind.limits,
@@ -414,10 +418,7 @@ pub fn status(broker: &mut dyn Broker, run: &RunId) -> Result<Status> {
                 next.extend(outcome.all_tickets(run, &name));
                 status.add(&name, outcome)
             }
-            None => {
-                let is_leased = leases.get(&name).is_some_and(|lease| has_holder(lease));
-                status.add_open(ticket, is_leased)
-            }
+            None => status.add_open(ticket, leases.get(&name).map(Vec::as_slice)),
         };
         if !fits {
             return Err(Error::Unbalanced(format!("job {name} weighs too much")));

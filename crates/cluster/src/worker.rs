@@ -205,7 +205,7 @@ impl<'s> Worker<'s> {
         };
         let mut deadline = None;
         if let Ok((known, _)) = &what {
-            begin(broker, run, &known.kind)?;
+            begin(broker, run, &known.kind, &pause)?;
             let left = time_left(broker, run, &known.kind, &pause)?;
             if left.is_some_and(|left| left.is_zero()) {
                 note_dropped(broker, &lease)?;
@@ -455,7 +455,8 @@ impl<'s> Worker<'s> {
             && !self.session.stop.load(Ordering::Relaxed)
         {
             // Where this fails, the job is handed out once more.
-            let paused = pause_without_memory(&mut **lock(broker), &lease).unwrap_or(false);
+            let paused = pause_without_memory(&mut **lock(broker), &lease, &self.spec.name);
+            let paused = paused.unwrap_or(false);
             let run = lease.ticket.run;
             return Ok(match paused {
                 true => WorkerStep::Paused(run),

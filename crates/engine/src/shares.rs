@@ -11,11 +11,11 @@ use std::collections::HashMap;
 pub struct ShareLimits {
     /// Forks at one instruction.
     pub forks: Option<f64>,
-    /// Forks in one function that was called along one way.
+    /// Forks in one function, called by one sequence of callers.
     pub path_forks: Option<f64>,
     /// Queries of one instruction that no cheap layer of the solver answered.
     pub queries: Option<f64>,
-    /// Such queries in one function that was called along one way.
+    /// Such queries in one function, called by one sequence of callers.
     pub path_queries: Option<f64>,
     /// The number of forks before which there is no limit.
     pub delay: u64,

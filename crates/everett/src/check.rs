@@ -38,7 +38,7 @@ pub(crate) fn positive(number: &u64) -> Checked {
     }
 }
 
-/// Checks that a share is one of a whole.
+/// Checks that a share is from 0 to 1.
 pub(crate) fn share(share: &f64) -> Checked {
     match (0.0..=1.0).contains(share) {
         true => Ok(()),

@@ -2,7 +2,7 @@
 //! and for other front ends.
 
 use everett_native::{NativeEnd, WorldRun};
-use everett_vm::{BugKind, NativeSign};
+use everett_vm::{BugKind, MOST_FRAMES, NativeSign};
 
 use crate::summary::Summary;
 
@@ -57,7 +57,11 @@ impl Summary {
 
     /// Returns the conclusion of the search.
     pub fn conclusion(&self) -> Conclusion {
-        let kinds = self.findings.iter().map(|finding| &finding.kind);
+        // A path that the user's limit on nested calls has cut off is no failure.
+        let findings = self.findings.iter().filter(|finding| {
+            finding.kind != BugKind::Unsupported.name() || !finding.message.starts_with(MOST_FRAMES)
+        });
+        let kinds = findings.map(|finding| &finding.kind);
         let (ours, others): (Vec<_>, Vec<_>) = kinds.partition(|kind| is_tool_limit(kind));
         let mut limits = self.limits_hit.iter();
         let has_failed = limits.any(|limit| FAILURES.contains(&limit.as_str()));

@@ -215,7 +215,7 @@ fn user_report(message: &str) -> (String, String) {
 /// Returns the text that KLEE prints about a finding, and writes to `messages.txt`.
 fn klee_messages(finding: &Finding) -> String {
     let (_, text) = name_of(finding.kind, &finding.message);
-    if finding.message.starts_with(MOST_FRAMES) {
+    if finding.kind == BugKind::Unsupported && finding.message.starts_with(MOST_FRAMES) {
         return klee_warning(&text);
     }
     let error = match principal(&finding.stack).filter(|place| place.line > 0) {
@@ -332,8 +332,8 @@ pub fn klee_tests(folder: &Path) -> u64 {
     names.filter_map(number).max().unwrap_or(0)
 }
 
-/// Returns the arguments of a frame as KLEE shows them, with the names that the bitcode has. A function that is inlined is
-/// not among those that have arguments.
+/// Returns the arguments of a frame as KLEE shows them, with the names that the bitcode has. A
+/// function that is inlined is not among those that have arguments.
 fn arguments_of<'a>(
     function: &str,
     known: &mut (impl Iterator<Item = &'a (String, Vec<FrameArgument>)> + Clone),

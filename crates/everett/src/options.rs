@@ -361,17 +361,17 @@ pub const OPTIONS: &[RunOption] = &[
         .checked(|spec| some(&spec.max_static_fork_pct, check::share))
         .help(
             "Programs only: where one instruction has more than this share of all forks (0 to 1), its forks take one \
-             side only. KLEE's limit; also those that follow.",
+             side only. This limit and the next four options are KLEE's.",
         ),
     maybe!("max-static-cpfork-pct", max_static_cpfork_pct, "SHARE", share)
         .checked(|spec| some(&spec.max_static_cpfork_pct, check::share))
-        .help("The same for one function that was called along one way."),
+        .help("The same for one function, called by one sequence of callers."),
     maybe!("max-static-solve-pct", max_static_solve_pct, "SHARE", share)
         .checked(|spec| some(&spec.max_static_solve_pct, check::share))
         .help("The same for the queries of one instruction that no cheap layer of the solver answers."),
     maybe!("max-static-cpsolve-pct", max_static_cpsolve_pct, "SHARE", share)
         .checked(|spec| some(&spec.max_static_cpsolve_pct, check::share))
-        .help("The same for such queries in one function that was called along one way."),
+        .help("The same for such queries in one function, called by one sequence of callers."),
     maybe!("max-static-pct-check-delay", max_static_pct_check_delay, "N", number)
         .help("Number of forks before which these shares are not limited.")
         .default("1000"),

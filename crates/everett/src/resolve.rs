@@ -82,7 +82,15 @@ impl RunSpec {
                 Scope::Booting | Scope::Host => {}
             }
         }
-        Ok(serde_json::from_value(world)?)
+        let mut world: RunSpec = serde_json::from_value(world)?;
+        // These are for the program that boots it.
+        world.max_total_instructions = None;
+        world.max_static_fork_pct = None;
+        world.max_static_cpfork_pct = None;
+        world.max_static_solve_pct = None;
+        world.max_static_cpsolve_pct = None;
+        world.max_static_pct_check_delay = None;
+        Ok(world)
     }
 
     /// Returns the spec with the options of a scenario, where this spec has none.

@@ -47,11 +47,11 @@ pub struct RunSpec {
     pub max_stack_frames: Option<u64>,
     /// The largest share of all forks at one instruction, from 0 to 1.
     pub max_static_fork_pct: Option<f64>,
-    /// The largest share of all forks in a function that was called along one way.
+    /// The largest share of all forks in a function, called by one sequence of callers.
     pub max_static_cpfork_pct: Option<f64>,
     /// The largest share of all queries of one instruction.
     pub max_static_solve_pct: Option<f64>,
-    /// The largest share of all queries in a function that was called along one way.
+    /// The largest share of all queries in a function, called by one sequence of callers.
     pub max_static_cpsolve_pct: Option<f64>,
     /// The number of forks before which these shares are not limited.
     pub max_static_pct_check_delay: Option<u64>,

@@ -252,6 +252,7 @@ fn head(config: &SearchConfig) -> Head {
     same.stop = Default::default();
     same.repetitions = 0;
     same.explore = Default::default();
+    same.limits.cores = 0;
     Head {
         search: config.search.clone(),
         seed: config.seed,

@@ -144,7 +144,8 @@ pub struct Limits {
     /// Maximum number of bytes of memory of all processes together.
     #[serde(default = "default_memory")]
     pub memory: u64,
-    /// Maximum number of bytes of core files of the search, besides the first of each cluster.
+    /// Number of bytes of core files of the search beyond which only the first crash of each cluster
+    /// has one.
     #[serde(default = "default_cores")]
     pub cores: u64,
 }

@@ -257,8 +257,7 @@ impl BugKind {
     }
 }
 
-/// The message where a path is cut off because it makes more nested calls than a limit allows begins
-/// with this, which is KLEE's text.
+/// The start of the message where a limit on nested calls cuts a path off. The text is KLEE's.
 pub const MOST_FRAMES: &str = "Maximum stack size reached";
 
 /// The message of a check that the program was compiled with (`-fsanitize=`) begins with this.

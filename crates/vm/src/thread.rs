@@ -6,7 +6,7 @@ use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
 use triomphe::Arc;
 
-use crate::stacks::StackId;
+use crate::stacks::{ImageId, StackId};
 use crate::value::Value;
 
 /// The continuation of a frame when it returns.
@@ -249,7 +249,7 @@ pub struct Unwinding {
 
 /// Returns a digest of the calls that led to the innermost frame. A call from a place from which the
 /// same function was called before leads to where that call led, so recursion is one path.
-pub(crate) fn call_path(frames: &[Frame]) -> u64 {
+pub(crate) fn call_path(image: ImageId, frames: &[Frame]) -> u64 {
     let mut calls: Vec<(Option<(FunctionId, Pc)>, FunctionId)> = Vec::new();
     let mut caller = None;
     for frame in frames {
@@ -260,5 +260,5 @@ pub(crate) fn call_path(frames: &[Frame]) -> u64 {
         }
         caller = Some((frame.function, frame.pc));
     }
-    FxBuildHasher.hash_one(calls)
+    FxBuildHasher.hash_one((image, calls))
 }

@@ -106,7 +106,7 @@ impl Vm<'_> {
         let depends = match self.arena.as_const(depends) {
             Some(bit) => bit != 0,
             None => {
-                self.asked = true;
+                self.asks();
                 self.oracle.branch(self.arena, depends)?
             }
         };

@@ -452,7 +452,8 @@ impl<'a> Vm<'a> {
             };
             self.oracle.asks_from(site);
             if self.oracle.wants_call_path() {
-                self.oracle.asks_along(site, call_path(&self.thread.frames));
+                let path = call_path(site.image, &self.thread.frames);
+                self.oracle.asks_along(site, path);
             }
         }
     }

@@ -2,6 +2,7 @@
 //! of a search on several machines.
 
 use anyhow::{Result, bail};
+use clap::builder::NonEmptyStringValueParser;
 use everett::counted;
 use everett::{parse_memory, parse_time};
 use everett_cluster::{
@@ -90,7 +91,7 @@ pub struct WorkerArgs {
     #[arg(long, value_name = "FILE")]
     nats_creds: Option<PathBuf>,
     /// Name of the worker in the status of runs; default: host name and process id.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// Number of workers; default: one per processor.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

@@ -6,12 +6,13 @@ use crate::common::samples::{FORKS, FORKS_PATHS};
 use crate::common::{build, check_weights, endings, everett, expect, folder, summary};
 use everett::{RunSpec, Session, Silent};
 use everett_cluster::{
-    Broker, SharedMemory, Submission, Submitted, Worker, WorkerSpec, WorkerStep, results, status,
-    unpause,
+    Broker, RunId, SharedMemory, Status, Submission, Submitted, Worker, WorkerSpec, WorkerStep,
+    results, status, unpause,
 };
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 fn spec(folder: &Path, name: &str) -> RunSpec {
@@ -157,6 +158,34 @@ fn the_first_of_two_limits_counts() {
     }
 }
 
+/// Lets a worker with a limit on memory explore a run, at most this many jobs. Returns its status, and
+/// how often the worker had too little memory.
+fn explore_with(
+    shared: &SharedMemory,
+    run: &RunId,
+    (name, max_memory): (&str, Option<u64>),
+    most: u32,
+) -> (Status, u32) {
+    let spec = WorkerSpec {
+        name: name.to_owned(),
+        build: test_build(),
+        max_memory,
+        scratch: None,
+        idle: Some(Duration::from_secs(1)),
+    };
+    let connection: Mutex<Box<dyn Broker>> = Mutex::new(Box::new(shared.connect()));
+    let session = Session::new();
+    let (mut left, mut explored) = (0, 0);
+    let worked = Worker::new(spec, &session).run(&connection, &mut |did| {
+        left += u32::from(matches!(did, WorkerStep::NoMemory(of) if of == run));
+        explored += u32::from(matches!(did, WorkerStep::Explored(..)));
+        session.stop.fetch_or(explored >= most, Ordering::Relaxed);
+    });
+    worked.expect("it works");
+    let status = status(&mut shared.connect(), run).expect("accounts");
+    (status, left)
+}
+
 /// A worker with too little memory for a job leaves it to others. It does not hand out the same job
 /// again and again.
 #[test]
@@ -175,24 +204,8 @@ fn a_worker_without_memory_leaves_a_job_to_others() {
     };
     let shared = SharedMemory::new(100);
     let (run, _) = submitted(&mut shared.connect(), &spec);
-    let session = Session::new();
-    let explore = |name: &str, max_memory| {
-        let spec = WorkerSpec {
-            name: name.to_owned(),
-            build: test_build(),
-            max_memory,
-            scratch: None,
-            idle: Some(Duration::from_secs(1)),
-        };
-        let connection: Mutex<Box<dyn Broker>> = Mutex::new(Box::new(shared.connect()));
-        let mut left = 0;
-        let worked = Worker::new(spec, &session).run(&connection, &mut |did| {
-            left += u32::from(matches!(did, WorkerStep::NoMemory(of) if *of == run));
-        });
-        worked.expect("it works");
-        let status = status(&mut shared.connect(), &run).expect("accounts");
-        (status, left)
-    };
+    let explore =
+        |name: &str, max_memory| explore_with(&shared, &run, (name, max_memory), u32::MAX);
     let (small, left) = explore("small", Some(1));
     assert!(left > 0 && small.jobs == 0 && !small.is_over(), "{small}");
     shared.expire_leases();
@@ -203,9 +216,42 @@ fn a_worker_without_memory_leaves_a_job_to_others() {
     }
     let stuck = status(&mut shared.connect(), &run).expect("accounts");
     assert_eq!((stuck.state(), stuck.jobs), ("paused", 0));
-    assert!(stuck.to_string().contains("--max-memory"), "{stuck}");
+    assert!(stuck.to_string().contains("enough memory"), "{stuck}");
     unpause(&mut shared.connect(), &run).expect("it goes on");
     let (large, left) = explore("large", None);
     assert_eq!(large.paused_because, None);
     assert!(left == 0 && large.is_complete(), "{large}");
+}
+
+/// A run of which every job was tried in vain is paused, also if there are several.
+#[test]
+fn a_run_whose_jobs_all_lack_memory_is_paused() {
+    let folder = folder("cluster-no-memory-jobs");
+    build(&folder, "forks", FORKS, &[]);
+    let shared = SharedMemory::new(100_000);
+    let (run, _) = submitted(&mut shared.connect(), &spec(&folder, "by"));
+    let (begun, _) = explore_with(&shared, &run, ("large", None), 1);
+    let jobs = begun.jobs_pending;
+    assert!(jobs > 1, "{begun}");
+    let small = || {
+        let (status, left) = explore_with(&shared, &run, ("small", Some(1)), u32::MAX);
+        shared.expire_leases();
+        (status, u64::from(left))
+    };
+    for _ in 0..5 {
+        let (status, left) = small();
+        assert!(
+            !status.is_paused && left == jobs,
+            "{left} of {jobs}: {status}"
+        );
+    }
+    let (paused, _) = small();
+    assert_eq!(
+        (paused.state(), paused.jobs),
+        ("paused", begun.jobs),
+        "{paused}"
+    );
+    unpause(&mut shared.connect(), &run).expect("it goes on");
+    let (all, _) = explore_with(&shared, &run, ("large", None), u32::MAX);
+    assert!(all.is_complete(), "{all}");
 }

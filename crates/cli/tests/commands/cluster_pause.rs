@@ -200,6 +200,10 @@ fn pause_over(folder: &Path, url: &str) {
     );
     submit("other", &["./forks"]);
     on(&["watch", "--quiet", "other"], CLEAN);
+    // The worker may have been about to begin with a job when the run was paused.
+    let paused = status_of(folder, url);
+    submit("again", &["./forks"]);
+    on(&["watch", "--quiet", "again"], CLEAN);
     let still = status_of(folder, url);
     assert_eq!(
         (explored(&still), &still["jobs"]["leased"]),
@@ -209,7 +213,7 @@ fn pause_over(folder: &Path, url: &str) {
     assert!(on(&["status"], CLEAN).contains(" paused: "));
     // It goes on with another worker.
     drop(worker);
-    let _worker = start_worker(folder, url, "two");
+    let worker = start_worker(folder, url, "two");
     on(&["unpause", "by"], CLEAN);
     wait_for("more jobs", || {
         let status = status_of(folder, url);
@@ -219,8 +223,10 @@ fn pause_over(folder: &Path, url: &str) {
     on(&["cancel", "by"], CLEAN);
     assert!(on(&["pause", "by"], 2).contains("the run is cancelled"));
     // A run that is paused before anybody has seen it is explored as a whole afterwards.
+    drop(worker);
     submit("late", &["./forks"]);
     on(&["pause", "late"], CLEAN);
+    let _worker = start_worker(folder, url, "three");
     submit("more", &["./forks"]);
     on(&["watch", "--quiet", "more"], CLEAN);
     on(&["unpause", "late"], CLEAN);

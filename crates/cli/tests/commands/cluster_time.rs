@@ -29,8 +29,11 @@ fn run_out_of_time(folder: &Path, name: &str, spec: &RunSpec) {
     let shared = SharedMemory::new(1000);
     let mut broker = shared.connect();
     let (run, dir) = submitted(&mut broker, spec);
-    // The time before a worker begins does not count.
+    // The time before a worker begins does not count, nor does a pause then.
     shared.pass_time(3 * HOUR);
+    pause(&mut broker, &run).expect("it pauses");
+    shared.pass_time(7 * HOUR);
+    unpause(&mut broker, &run).expect("it goes on");
     let mut slots = [0, 1].map(|number| Slot::new(&shared, &session, number));
     for _ in 0..4 {
         slots[0].step(false).expect("it works");
@@ -128,7 +131,12 @@ fn stop_over(folder: &Path, url: &str) {
         ))
     };
     on(&["watch", "--quiet", "by"]);
-    let status = status_of(folder, url);
+    // A worker may just have begun with a job.
+    let status = wait_for("the end", || {
+        let status = status_of(folder, url);
+        std::thread::sleep(Duration::from_millis(500));
+        (status["over"] == true && status == status_of(folder, url)).then_some(status)
+    });
     assert_eq!(
         (&status["limit"], &status["over"]),
         (&"max-time".into(), &true.into())

@@ -1,6 +1,6 @@
 //! Scripts that were written around KLEE: its names of programs, folders and options.
 
-use crate::common::{build, expect, folder, summary, text};
+use crate::common::{build, everett, expect, folder, summary, text};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -350,6 +350,11 @@ int main(int count, char **arguments) { return down(atoi(arguments[1])) % 7; }
         assert_eq!((is_said, early), (is_cut, is_cut), "{depth} {summary}");
         assert_eq!(summary["complete"], !is_cut, "{summary}");
     }
+    // Without KLEE's messages, too, a limit that the user set is no failure.
+    let mut run = everett(&folder);
+    run.args(["run", "--max-stack-frames", "100", "--out", "plain"]);
+    expect(run.args(["./deep", "99"]), 0);
+    assert_eq!(summary(&folder.join("plain"))["complete"], false);
 }
 
 /// What the C library executes before `main` is not counted, and limits do not include it.

@@ -136,7 +136,7 @@ impl Explorer<'_> {
     /// Returns whether a finding only cuts a path off, because a limit was reached or Everett does
     /// not support what the program does: what the path would do next is unknown.
     pub(crate) fn is_cut_by(&mut self, state: &State, bug: &Bug) -> bool {
-        if bug.message.starts_with(MOST_FRAMES) {
+        if bug.kind == BugKind::Unsupported && bug.message.starts_with(MOST_FRAMES) {
             self.note_limit(FRAMES);
         } else if bug.kind.is_tool_limit() && state.limits_hit().is_empty() {
             self.note_limit("unsupported");

@@ -195,13 +195,11 @@ impl Explorer<'_> {
             return false;
         }
         let host = state.host.as_ref();
-        // A state that is rematerialised was counted before.
-        state.has_main = state.path.counted > state.instructions()
-            || host.is_some_and(|host| {
-                let main = self.mains[usize::from(host.image().0)];
-                let frames = &host.thread().frames;
-                main.is_none_or(|main| frames.iter().any(|frame| frame.function == main))
-            });
+        state.has_main = host.is_some_and(|host| {
+            let main = self.mains[usize::from(host.image().0)];
+            let frames = &host.thread().frames;
+            main.is_none_or(|main| frames.iter().any(|frame| frame.function == main))
+        });
         !state.has_main
     }
 

@@ -11,13 +11,14 @@ static inline void until_asleep(int process) {
   snprintf(path, sizeof path, "/proc/%d/stat", process);
   for (;;) {
     int fd = open(path, O_RDONLY);
-    long got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-      close(fd);
+    if (fd < 0)
+      return; // It has ended.
+    long got = read(fd, text, sizeof text - 1);
+    close(fd);
     text[got > 0 ? got : 0] = 0;
     // The name, in parentheses, comes before the state.
     char *name = strrchr(text, ')');
-    if (name && name[1] && name[2] == 'S')
+    if (got <= 0 || (name && name[1] && name[2] && strchr("SZX", name[2])))
       return;
     usleep(1000);
   }
