@@ -156,25 +156,7 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
 
 /// Refuses options of programs for a scenario.
 fn expect_no_program_options(spec: &RunSpec) -> Result<()> {
-    let of_programs = [
-        (!spec.seeds.is_empty(), "seeds"),
-        (!spec.stop_at.is_empty(), "stop_at"),
-        (
-            spec.max_total_instructions.is_some(),
-            "max_total_instructions",
-        ),
-        (spec.max_static_fork_pct.is_some(), "max_static_fork_pct"),
-        (
-            spec.max_static_cpfork_pct.is_some(),
-            "max_static_cpfork_pct",
-        ),
-        (spec.max_static_solve_pct.is_some(), "max_static_solve_pct"),
-        (
-            spec.max_static_cpsolve_pct.is_some(),
-            "max_static_cpsolve_pct",
-        ),
-    ];
-    match of_programs.iter().find(|(is_set, _)| *is_set) {
+    match spec.program_options().iter().find(|(is_set, _)| *is_set) {
         Some((_, field)) => {
             let message = "is for programs, and this is a scenario";
             Err(Error::not_applicable(field, message))

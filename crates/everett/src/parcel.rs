@@ -188,22 +188,6 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
     let refused = [
         (spec.against.is_some(), "against"),
         (spec.world.is_some(), "world"),
-        (!spec.seeds.is_empty(), "seeds"),
-        (!spec.stop_at.is_empty(), "stop_at"),
-        (
-            spec.max_total_instructions.is_some(),
-            "max_total_instructions",
-        ),
-        (spec.max_static_fork_pct.is_some(), "max_static_fork_pct"),
-        (
-            spec.max_static_cpfork_pct.is_some(),
-            "max_static_cpfork_pct",
-        ),
-        (spec.max_static_solve_pct.is_some(), "max_static_solve_pct"),
-        (
-            spec.max_static_cpsolve_pct.is_some(),
-            "max_static_cpsolve_pct",
-        ),
         (spec.klee_messages, "klee_messages"),
         (spec.deterministic, "deterministic"),
         (spec.dtest && !spec.is_scenario(), "dtest"),
@@ -213,9 +197,10 @@ fn expect_divisible(spec: &RunSpec) -> Result<()> {
         (spec.offline.is_some(), "offline"),
         (!spec.smt_solver.as_ref().is_none_or(is_none), "smt_solver"),
     ];
-    match refused.iter().find(|(is_said, _)| *is_said) {
+    let mut refused = refused.into_iter().chain(spec.program_options());
+    match refused.find(|(is_said, _)| *is_said) {
         Some((_, field)) => {
-            let message = match *field {
+            let message = match field {
                 "smt_solver" => "with a program is not possible on a cluster",
                 "max_total_instructions" => "is not possible on a cluster; use --max-work",
                 _ => "is not possible on a cluster",

@@ -93,6 +93,28 @@ impl RunSpec {
         Ok(world)
     }
 
+    /// Returns the options that only searches of one program have, each with whether it is set.
+    pub(crate) fn program_options(&self) -> [(bool, &'static str); 7] {
+        [
+            (!self.seeds.is_empty(), "seeds"),
+            (!self.stop_at.is_empty(), "stop_at"),
+            (
+                self.max_total_instructions.is_some(),
+                "max_total_instructions",
+            ),
+            (self.max_static_fork_pct.is_some(), "max_static_fork_pct"),
+            (
+                self.max_static_cpfork_pct.is_some(),
+                "max_static_cpfork_pct",
+            ),
+            (self.max_static_solve_pct.is_some(), "max_static_solve_pct"),
+            (
+                self.max_static_cpsolve_pct.is_some(),
+                "max_static_cpsolve_pct",
+            ),
+        ]
+    }
+
     /// Returns the spec with the options of a scenario, where this spec has none.
     pub(crate) fn with_scenario(&self, scenario: &Scenario) -> Result<RunSpec> {
         let said = serde_json::to_value(self)?;

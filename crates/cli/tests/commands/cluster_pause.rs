@@ -6,27 +6,13 @@ use crate::cluster::{
     submitted, wait_for,
 };
 use crate::cluster_elastic::reached;
-use crate::common::samples::FORKS;
+use crate::common::samples::{ENDLESS, FORKS};
 use crate::common::{build, endings, everett, expect, folder, summary, text};
 use crate::postgres::start_postgres;
 use everett::{RunSpec, Session, Silent, explore};
 use everett_cluster::{Broker, SharedMemory, pause, reseed, results, status, unpause};
 use serde_json::Value;
 use std::path::Path;
-
-/// A program with so many paths that its exploration never ends.
-pub(crate) const ENDLESS: &str = r#"
-#include <unistd.h>
-int main(void) {
-  unsigned char bytes[64];
-  int count = 0;
-  read(0, bytes, sizeof bytes);
-  for (int at = 0; at < 64; at++)
-    if (bytes[at] & 1)
-      count++;
-  return count & 1;
-}
-"#;
 
 /// A program with 32 paths.
 const FEW: &str = r#"

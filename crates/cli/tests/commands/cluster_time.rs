@@ -6,8 +6,7 @@ use crate::cluster::{
     submitted, wait_for,
 };
 use crate::cluster_elastic::{HOST, reached};
-use crate::cluster_pause::ENDLESS;
-use crate::common::samples::FORKS;
+use crate::common::samples::{ENDLESS, FORKS};
 use crate::common::{build, check_weights, everett, expect, folder, summary, text};
 use crate::postgres::start_postgres;
 use everett::{RunSpec, Session, Silent, explore};

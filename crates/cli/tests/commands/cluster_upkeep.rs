@@ -6,6 +6,7 @@ use crate::cluster::{
     CLEAN, Process, Slot, Trouble, Up, simulate, start_server, start_worker, status_of, submitted,
     test_build, wait_for,
 };
+use crate::common::samples::ENDLESS;
 use crate::common::{build, everett, expect, folder, summary, text};
 use crate::postgres::postgres;
 use everett::{RunSpec, Session, Silent};
@@ -23,20 +24,6 @@ use std::time::Duration;
 
 const FAILED: i32 = 2;
 const INTERRUPTED: i32 = 3;
-
-/// A program with so many paths that its exploration never ends.
-const ENDLESS: &str = r#"
-#include <unistd.h>
-int main(void) {
-  unsigned char bytes[64];
-  int count = 0;
-  read(0, bytes, sizeof bytes);
-  for (int at = 0; at < 64; at++)
-    if (bytes[at] & 1)
-      count++;
-  return count & 1;
-}
-"#;
 
 const FEW: &str = r#"
 #include <everett.h>

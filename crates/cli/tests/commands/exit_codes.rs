@@ -1,5 +1,6 @@
 //! The exit code of every command, for programs and worlds: the table of `docs/exit-codes.md`.
 
+use crate::common::samples::ENDLESS;
 use crate::common::{build, everett, expect, folder, stop_at, text};
 use std::fs;
 use std::path::Path;
@@ -12,19 +13,6 @@ const INTERRUPTED: i32 = 3;
 
 /// A program that ends in many ways, selected by its argument.
 const ODD: &str = include_str!("../common/odd.c");
-
-/// A program with so many paths that its exploration never ends.
-const ENDLESS: &str = r#"
-#include <unistd.h>
-int main(void) {
-    unsigned char bytes[64];
-    int count = 0;
-    read(0, bytes, sizeof bytes);
-    for (int at = 0; at < 64; at++)
-        if (bytes[at] & 1)
-            count++;
-    return count & 1;
-}"#;
 
 /// A host that exposes a number, or sends.
 const SHOWS: &str = r#"

@@ -76,3 +76,17 @@ int main(void) {
   return block[n] & 0x7f;
 }
 "#;
+
+/// A program with so many paths that its exploration never ends.
+pub const ENDLESS: &str = r#"
+#include <unistd.h>
+int main(void) {
+  unsigned char bytes[64];
+  int count = 0;
+  read(0, bytes, sizeof bytes);
+  for (int at = 0; at < 64; at++)
+    if (bytes[at] & 1)
+      count++;
+  return count & 1;
+}
+"#;
