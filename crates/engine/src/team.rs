@@ -37,11 +37,13 @@ const ROUNDS_A_REPORT: u32 = 64;
 /// After the time limit, the states of other workers are collected for one part in this many of it.
 const CLOSING_PART: u32 = 40;
 
-/// Counts a worker out of the team however it ends, so that the others do not wait for it.
-struct Leaving<'t>(&'t Team);
+/// Counts a worker out of the team however it ends, so that the others do not wait for it and have
+/// its memory.
+struct Leaving<'t>(&'t Team, usize);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
+        self.0.leave_room(self.1);
         self.0.shared().workers -= 1;
         self.0.changed.notify_all();
     }
@@ -109,7 +111,7 @@ fn work(
     findings: FindingIndex,
     team: &Arc<Team>,
 ) {
-    let _leaving = Leaving(team);
+    let _leaving = Leaving(team, number);
     let jobs = loop {
         match team.wait_as(number, config.clock) {
             Waited::Jobs(jobs) => break jobs,
@@ -282,6 +284,8 @@ impl<'a> Explorer<'a> {
             return None;
         }
         let number = self.member.as_ref().map_or(0, |member| member.number);
+        // Other workers have its memory meanwhile, so it is measured before the next state runs.
+        self.rounds_left = 0;
         match team.wait_as(number, self.config.clock) {
             Waited::Jobs(jobs) => self.take_jobs(jobs),
             Waited::Again => {}

@@ -58,13 +58,15 @@ impl Explorer<'_> {
     }
 
     /// Records how much memory is left up to the limit.
-    fn measure_room(&mut self) {
+    pub(crate) fn measure_room(&mut self) {
         let Some(limit) = self.config.limits.max_memory else {
             return;
         };
-        let left = limit.max(LEAST).saturating_sub(self.config.memory.used());
-        let workers = self.member.as_ref().map_or(1, Member::workers);
-        self.room = left / workers as u64;
+        let left = || limit.max(LEAST).saturating_sub(self.config.memory.used());
+        self.room = match &self.member {
+            Some(member) => member.take_room(left),
+            None => left(),
+        };
         self.made_at_check = made_bytes();
         self.worker.vm.most_made = self.made_at_check.saturating_add(self.room);
     }

@@ -247,7 +247,7 @@ pub struct Explorer<'a> {
     /// The estimated time to close the run.
     closing: Closing,
     /// Rounds until memory is checked again.
-    rounds_left: u64,
+    pub(crate) rounds_left: u64,
     /// Forks until memory is checked, even if there are rounds left.
     pub(crate) forks_left: u64,
     /// Memory that was still in use after the last spill.

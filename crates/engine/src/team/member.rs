@@ -154,6 +154,8 @@ impl Shared {
 /// The data that the workers of a team share.
 pub(crate) struct Team {
     pub(super) shared: Mutex<Shared>,
+    /// How much memory each worker was given and may have not used yet; the lead is the first.
+    pub(super) rooms: Mutex<Vec<u64>>,
     /// Notified of every change of the shared data.
     pub(super) changed: Condvar,
     /// The number of workers that wait while there are no jobs for them.
@@ -276,6 +278,7 @@ impl Team {
                 closed_at: None,
                 is_abandoned: false,
             }),
+            rooms: Mutex::new(vec![0; workers]),
             changed: Condvar::new(),
             wanted: AtomicUsize::new(0),
             growth: AtomicUsize::new(0),
@@ -360,14 +363,21 @@ impl Team {
         (shared.workers > 1 || !jobs.is_empty()).then_some(jobs)
     }
 
+    /// Leaves the memory that a worker was given to others.
+    pub(super) fn leave_room(&self, worker: usize) {
+        lock(&self.rooms)[worker] = 0;
+    }
+
     /// Returns whether states that are not handed over yet are given up.
     pub(super) fn is_closed_at(&self, now: Duration) -> bool {
         self.shared().closed_at.is_some_and(|end| now >= end)
     }
 
     /// Waits for jobs like [`Team::wait`], and adds the time that this takes to that of a worker.
+    /// The worker leaves its memory to others: it must ask again before it uses any.
     pub(super) fn wait_as(&self, worker: usize, clock: Clock) -> Waited {
         let start = clock.now();
+        self.leave_room(worker);
         let waited = self.wait();
         self.shared().idle[worker] += clock.now().saturating_sub(start);
         waited
@@ -537,9 +547,17 @@ impl Member {
         }
     }
 
-    /// Returns the number of workers.
-    pub(crate) fn workers(&self) -> usize {
-        self.team.shared().workers
+    /// Returns how much memory this worker may use until it asks again: its share of what is left
+    /// up to the limit, and nothing of what others were given. They may use all of that at any
+    /// time, so none of it counts as used before they ask again.
+    pub(crate) fn take_room(&self, left: impl FnOnce() -> u64) -> u64 {
+        let workers = self.team.shared().workers as u64;
+        let mut rooms = lock(&self.team.rooms);
+        rooms[self.number] = 0;
+        let left = left();
+        let free = left.saturating_sub(rooms.iter().sum());
+        rooms[self.number] = free.min(left / workers);
+        rooms[self.number]
     }
 
     /// Makes all workers but the lead leave. Returns `false` if the lead is already alone.

@@ -42,6 +42,7 @@ impl Explorer<'_> {
         if traces.is_empty() {
             return reached;
         }
+        self.measure_room();
         let state = Box::new(State::starting(Path::following_together(traces)));
         let id = self
             .frontier
@@ -95,7 +96,7 @@ impl Explorer<'_> {
                 return Some(child);
             }
             let goes_on = matches!(exit, HostExit::Budget) && state.path.has_companions();
-            if !goes_on || self.is_stopping() {
+            if !goes_on || self.is_stopping() || self.is_out_of_room() {
                 return None;
             }
         }
