@@ -140,6 +140,10 @@ fn work(
     explorer.share_coverage(team);
     explorer.hand_over(team);
     explorer.report_to_lead();
+    let memory = explorer.config.memory.clone();
+    drop(explorer);
+    // The lead may wait for the memory: it measures again when this worker has left.
+    memory.release();
     if let Some(spill) = spill {
         // The file contains nothing that is still needed.
         let _ = std::fs::remove_file(spill);

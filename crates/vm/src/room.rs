@@ -27,19 +27,18 @@ impl Vm<'_> {
     }
 
     /// Checks the memory for an instruction that writes a range. Pages that no other state shares
-    /// already exist.
-    pub(crate) fn need_room_to_write(&self, address: u64, len: u64) -> Result<(), Interrupt> {
+    /// already exist. As long as states share the object itself, its pages have one owner.
+    pub(crate) fn need_room_to_write(&mut self, address: u64, len: u64) -> Result<(), Interrupt> {
         if len <= PAGE as u64 || self.need_room(len).is_ok() {
             return Ok(());
         }
-        match self.memory.object_at(address, len) {
-            Some(object) => self.need_room(object.unowned(address - object.start, len)),
-            None => Ok(()),
-        }
+        let object = self.memory.object_at_mut(address, len);
+        let missing = object.map(|object| object.unowned(address - object.start, len));
+        self.need_room(missing.unwrap_or(0))
     }
 
     /// Checks the memory for an instruction that fills a range with a symbolic byte.
-    pub(crate) fn need_room_to_fill(&self, address: u64, len: u64) -> Result<(), Interrupt> {
+    pub(crate) fn need_room_to_fill(&mut self, address: u64, len: u64) -> Result<(), Interrupt> {
         if len <= PAGE as u64
             || self
                 .need_room(len.saturating_mul(MEMORY_OF_SYMBOLIC))
@@ -47,18 +46,24 @@ impl Vm<'_> {
         {
             return Ok(());
         }
-        let Some(object) = self.memory.object_at(address, len) else {
+        let Some(object) = self.memory.object_at_mut(address, len) else {
             return Ok(());
         };
         // Bytes that are already symbolic need no more memory.
         let concrete = len - symbolic_bytes(object, address, len);
         let more = concrete.saturating_mul(MEMORY_OF_SYMBOLIC);
-        self.need_room(more.max(object.unowned(address - object.start, len)))
+        let more = more.max(object.unowned(address - object.start, len));
+        self.need_room(more)
     }
 
     /// Checks the memory for an instruction that copies a range, including symbolic bytes. Pages
     /// with the same alignment are shared, not copied.
-    pub(crate) fn need_room_to_copy(&self, to: u64, from: u64, len: u64) -> Result<(), Interrupt> {
+    pub(crate) fn need_room_to_copy(
+        &mut self,
+        to: u64,
+        from: u64,
+        len: u64,
+    ) -> Result<(), Interrupt> {
         let (target, source) = (self.memory.near(to), self.memory.object_at(from, len));
         let (Some(target), Some(source)) = (target, source) else {
             return Ok(());
