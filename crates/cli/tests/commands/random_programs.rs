@@ -47,7 +47,6 @@ fn random_functions_give_what_they_give_natively_optimised() {
     if std::arch::is_x86_feature_detected!("avx2") {
         compare(503, "-O2 -march=haswell");
     }
-    compare(3000, "-O1");
 }
 
 /// Returns what a function returns natively for all inputs.
