@@ -134,7 +134,7 @@ impl Reader<'_> {
             }
             "impact" => self.impact(&mut config.impact, value)?,
             "stop" => self.stop(&mut config.stop, value)?,
-            "guided" => self.guided(&mut config.guided, value)?,
+            "guided" => self.guided(&mut config.guided, value, &config.folder)?,
             "explore" => self.explore(&mut config.explore, value)?,
             "limits" => self.limits(&mut config.limits, value)?,
             "relevance" => config.relevance = self.relevance(value, &config.folder)?,
@@ -304,7 +304,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn guided(&self, guided: &mut Guided, value: &Spanned<'_>) -> Result<()> {
+    fn guided(&self, guided: &mut Guided, value: &Spanned<'_>, folder: &Path) -> Result<()> {
         for (key, value) in self.table(value)?.iter() {
             match key.get_ref().as_ref() {
                 "initial" => guided.initial = self.number(value, 0)? as u64,
@@ -316,8 +316,15 @@ impl Reader<'_> {
                 "retire" => guided.retire = self.share(value)?,
                 "feedback" => guided.feedback = self.flag(value)?,
                 "cluster" => guided.cluster = self.share(value)?,
+                "unchecked" => {
+                    for name in self.strings(value)? {
+                        let read = guided.unchecked.read(&folder.join(name));
+                        read.map_err(|error| self.fail(value.span(), error.to_string()))?;
+                    }
+                }
                 other => {
-                    let keys = "initial, queue, history, least_share, sigma, ageing, retire, feedback, cluster";
+                    let keys = "initial, queue, history, least_share, sigma, ageing, retire, feedback, cluster, \
+                                unchecked";
                     return Err(self.fail(
                         key.span(),
                         format!("[guided] has no key `{other}`; it has: {keys}"),

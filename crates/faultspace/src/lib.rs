@@ -36,6 +36,7 @@ mod show;
 pub mod space;
 mod system;
 mod text;
+mod unchecked;
 mod warnings;
 mod worlds;
 
@@ -51,3 +52,4 @@ pub use run::{Progress, RunResult, RunSpec, run};
 pub use settings::{Command, Explore, Guided, Impact, SearchConfig, Stop};
 pub use show::{AxisDensity, AxisShown, Shown, show};
 pub use space::{Axis, Point, Scenario, Space, SpaceError, Subspace, Value, Values};
+pub use unchecked::Unchecked;

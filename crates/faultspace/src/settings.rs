@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::unchecked::Unchecked;
+
 /// A command of the user.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -110,6 +112,9 @@ pub struct Guided {
     pub feedback: bool,
     /// Stacks whose edit distance is at most this share of their length belong to one cluster.
     pub cluster: f64,
+    /// Calls that the adaptive search fails first.
+    #[serde(default)]
+    pub unchecked: Unchecked,
 }
 
 impl Default for Guided {
@@ -124,6 +129,7 @@ impl Default for Guided {
             retire: 0.1,
             feedback: true,
             cluster: 0.2,
+            unchecked: Unchecked::default(),
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod link;
 pub mod lower;
 pub mod module;
 mod reader;
+pub mod unchecked;
 
 use std::path::{Path, PathBuf};
 

@@ -28,6 +28,7 @@ mod fault_corrupt;
 mod fault_examples;
 mod fault_nodes;
 mod fault_search;
+mod fault_unchecked;
 mod fault_worlds;
 mod findings;
 mod harden;

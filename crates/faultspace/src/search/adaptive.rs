@@ -1,14 +1,16 @@
 //! Everett's own search. It learns the fitness of each value of an axis and of each pair of values
 //! of two axes, and proposes the most promising of several candidates. Unlike Algorithm 1 of AFEX,
 //! it does not need an order in which neighbours are similar. It exploits one if there is one,
-//! because half of its mutations go to a neighbour.
+//! because half of its mutations go to a neighbour. Calls that a program does not check are expected
+//! to pay, until results say otherwise, and are tried first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Issued, Search};
 use crate::numbers::Numbers;
 use crate::settings::Guided;
 use crate::space::{Point, Space};
+use crate::unchecked::Place;
 
 /// Number of candidates, of which the best is proposed.
 const CANDIDATES: u32 = 24;
@@ -16,6 +18,10 @@ const CANDIDATES: u32 = 24;
 const RANDOM: u64 = 10;
 /// Weight of the prior expectation, as a number of results.
 const PRIOR: f64 = 2.0;
+/// Factor of the prior expectation of calls that the program does not check.
+const UNCHECKED: f64 = 3.0;
+/// One in this many scenarios of the beginning is drawn from all, not from unchecked calls.
+const ANY: u64 = 4;
 /// Number of good scenarios from which candidates are made.
 const KEPT: usize = 64;
 
@@ -50,13 +56,23 @@ pub(super) struct AdaptiveSearch {
     all: Seen,
     values: HashMap<Cell, Seen>,
     pairs: HashMap<(Cell, Cell), Seen>,
+    /// Values that stand for calls that the program does not check.
+    places: Vec<Place>,
+    unchecked: HashSet<Cell>,
     /// The fittest scenarios, best first.
     best: Vec<(f64, Point)>,
 }
 
 impl AdaptiveSearch {
-    pub(super) fn new(_: &Space, settings: &Guided, numbers: Numbers) -> AdaptiveSearch {
+    pub(super) fn new(space: &Space, settings: &Guided, numbers: Numbers) -> AdaptiveSearch {
+        let places = settings.unchecked.places(space);
+        let cells = places.iter().flat_map(|place| {
+            let of = |index: &u64| cell(space, place.subspace, place.axis, *index);
+            place.indices.iter().map(of)
+        });
         AdaptiveSearch {
+            unchecked: cells.collect(),
+            places,
             initial: settings.initial,
             sigma: settings.sigma,
             numbers,
@@ -75,7 +91,12 @@ impl AdaptiveSearch {
         let cells = cells(space, point);
         let ratio = |cell: &Cell| {
             let seen = self.values.get(cell).copied().unwrap_or_default();
-            (seen.mean(mean) / mean, seen.count)
+            let factor = if self.unchecked.contains(cell) {
+                UNCHECKED
+            } else {
+                1.0
+            };
+            (seen.mean(mean * factor) / mean, seen.count)
         };
         let ratios: Vec<(f64, f64)> = cells.iter().map(ratio).collect();
         let mut promise = 0.0;
@@ -89,6 +110,30 @@ impl AdaptiveSearch {
             }
         }
         promise
+    }
+
+    /// Draws a new scenario in which a call fails that the program does not check. `None` if that is
+    /// not its turn, or if there is none left.
+    fn draw_unchecked(&mut self, space: &Space) -> Option<Point> {
+        if self.places.is_empty() || self.numbers.below(ANY) == 0 {
+            return None;
+        }
+        for _ in 0..CANDIDATES {
+            let place = &self.places[self.numbers.below(self.places.len() as u64) as usize];
+            let mut point = Point {
+                subspace: place.subspace,
+                indices: Vec::new(),
+            };
+            for axis in space.axes(&point) {
+                point.indices.push(self.numbers.below(axis.values.len()));
+            }
+            let at = self.numbers.below(place.indices.len() as u64) as usize;
+            point.indices[place.axis] = place.indices[at];
+            if self.issued.take(space, &point) {
+                return Some(point);
+            }
+        }
+        None
     }
 
     /// Returns a candidate: a good scenario with another value on an axis, or any scenario.
@@ -115,20 +160,23 @@ impl AdaptiveSearch {
     }
 }
 
-fn cells(space: &Space, point: &Point) -> Vec<Cell> {
-    let indices = point.indices.iter().enumerate();
+fn cell(space: &Space, subspace: usize, axis: usize, index: u64) -> Cell {
     // A value may have different indices in different subspaces, so each subspace learns
     // separately.
-    let part = (point.subspace as u64) << 48;
-    let cell = |(axis, index): (usize, &u64)| (space.name_of(point.subspace, axis), part ^ index);
-    indices.map(cell).collect()
+    let part = (subspace as u64) << 48;
+    (space.name_of(subspace, axis), part ^ index)
+}
+
+fn cells(space: &Space, point: &Point) -> Vec<Cell> {
+    let indices = point.indices.iter().enumerate();
+    let of = |(axis, index): (usize, &u64)| cell(space, point.subspace, axis, *index);
+    indices.map(of).collect()
 }
 
 impl Search for AdaptiveSearch {
     fn next(&mut self, space: &Space) -> Option<Point> {
-        let is_random = self.issued.len() < self.initial
-            || self.all.sum == 0.0
-            || self.numbers.below(RANDOM) == 0;
+        let begins = self.issued.len() < self.initial || self.all.sum == 0.0;
+        let is_random = begins || self.numbers.below(RANDOM) == 0;
         if !is_random {
             let mut best: Option<(f64, Point)> = None;
             for _ in 0..CANDIDATES {
@@ -144,6 +192,8 @@ impl Search for AdaptiveSearch {
             if let Some((_, point)) = best.filter(|(_, point)| self.issued.take(space, point)) {
                 return Some(point);
             }
+        } else if begins && let Some(point) = self.draw_unchecked(space) {
+            return Some(point);
         }
         self.issued.draw(space, &mut self.numbers)
     }

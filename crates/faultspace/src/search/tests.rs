@@ -211,3 +211,41 @@ fn the_single_timer_of_pbft_is_found_in_fewer_runs_than_at_random() {
     let [guided, random] = ["guided", "random"].map(runs_until_found);
     assert!(guided * 2 < random, "guided {guided}, random {random}");
 }
+
+/// One function of forty fails, and only at some calls; the program checks all but four.
+#[test]
+fn the_adaptive_search_begins_with_unchecked_calls() {
+    let names: Vec<String> = (0..40).map(|number| format!("f{number}")).collect();
+    let text = format!(
+        "function : {{ {} }} number : [1,50]; number : [1,100];",
+        names.join(", ")
+    );
+    let space = Space::parse(&text).unwrap();
+    let impact = |point: &Point| {
+        let is_hit = point.subspace == 0 && point.indices[0] == 17 && point.indices[1] < 5;
+        f64::from(u8::from(is_hit))
+    };
+    let runs_until_found = |settings: &Guided, seed: u64| {
+        let mut search = (named("adaptive").unwrap().new)(&space, settings, Numbers::new(seed));
+        let points = std::iter::from_fn(|| {
+            let point = search.next(&space)?;
+            search.learn(&space, &point, impact(&point));
+            Some(point)
+        });
+        let all: Vec<Point> = points.collect();
+        assert_eq!(all.len() as u64, space.size(), "each once");
+        all.iter().position(|point| impact(point) > 0.0).unwrap()
+    };
+    let mut unchecked = Guided::default();
+    let four = ["f3", "f17", "f20", "f39", "elsewhere"];
+    unchecked.unchecked.functions = four.map(str::to_owned).into();
+    let mean = |settings: &Guided| {
+        let seeds = 0..20;
+        seeds
+            .map(|seed| runs_until_found(settings, seed))
+            .sum::<usize>() as f64
+            / 20.0
+    };
+    let (with, without) = (mean(&unchecked), mean(&Guided::default()));
+    assert!(with * 5.0 < without, "{with} against {without}");
+}
