@@ -137,6 +137,7 @@ fn work(
     explorer.share_findings(findings);
     explorer.take_jobs(jobs);
     explorer.run(&team.stop, &mut listener);
+    team.leave_room(number);
     explorer.share_coverage(team);
     explorer.hand_over(team);
     explorer.report_to_lead();
@@ -258,7 +259,8 @@ impl<'a> Explorer<'a> {
         let is_due = member.rounds.is_multiple_of(ROUNDS_A_REPORT);
         let is_idle = self.frontier.is_empty();
         self.share_coverage(&team);
-        if is_idle || is_due || team.attention.load(Ordering::Relaxed) {
+        let is_awaited = team.attention.load(Ordering::Relaxed) || self.is_waiting_for_team();
+        if is_idle || is_due || is_awaited {
             match is_lead {
                 true => self.absorb(listener),
                 false => self.report_to_lead(),
@@ -303,6 +305,12 @@ impl<'a> Explorer<'a> {
         let member = self.member.as_ref();
         member
             .is_some_and(|member| !member.is_lead && member.team.is_narrow.load(Ordering::Relaxed))
+    }
+
+    /// Returns whether this is the lead, and other workers leave because it needs their memory.
+    pub(crate) fn is_waiting_for_team(&self) -> bool {
+        let lead = self.member.as_ref().filter(|member| member.is_lead);
+        lead.is_some_and(|lead| lead.team.is_narrow.load(Ordering::Relaxed) && lead.has_others())
     }
 
     /// Returns whether the search of the whole team has ended.

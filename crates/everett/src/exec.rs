@@ -268,9 +268,10 @@ impl Machine {
             let slice = (left / MEMORY_OF_INSTRUCTION).clamp(SHORT_SLICE, SLICE);
             let made = made_bytes();
             self.options.most_made = made.saturating_add(left);
+            let before = host.instructions();
             let exit = host.run(self.around(images), slice);
-            if matches!(exit, HostExit::Suspended) && made_bytes() == made {
-                // A single call needs more than is left.
+            if matches!(exit, HostExit::Suspended) && host.instructions() == before {
+                // A single call or instruction needs more than is left.
                 return Ok(ExecEnding::Limit(self.limits.full()));
             }
             self.show_output(host, console)?;

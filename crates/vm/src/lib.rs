@@ -57,6 +57,7 @@ pub use memory::{
 };
 pub use oracle::{ConcreteOracle, Narrowed, Note, Oracle, Suspend};
 pub use outside::{Outside, OutsideAnswer, OutsideQuestion};
+pub use room::take_needed_bytes;
 pub use stacks::{CallSite, ImageId, StackId, StackTable};
 pub use thread::{FloatEnvironment, Frame, OnReturn, Thread, Variadic, VariadicArgument};
 pub use value::{Value, mask, resize, signed};

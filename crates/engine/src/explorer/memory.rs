@@ -2,7 +2,7 @@
 
 use super::*;
 use everett_expr::Marking;
-use everett_vm::made_bytes;
+use everett_vm::{made_bytes, take_needed_bytes};
 use std::io;
 
 use crate::frontier::Spilled;
@@ -23,9 +23,17 @@ impl Explorer<'_> {
             return true;
         }
         self.forks_left = FORKS_A_BATCH;
+        let had_others = self.has_others();
         let is_enough = self.spill_near_limit(limit);
         self.measure_room();
-        is_enough || self.narrow_team()
+        is_enough || self.narrow_team() || had_others
+    }
+
+    /// Returns whether other workers explore the same program. What was measured before they left
+    /// includes their memory.
+    fn has_others(&self) -> bool {
+        let member = self.member.as_ref().filter(|_| !self.is_world());
+        member.is_some_and(Member::has_others)
     }
 
     /// Checks how much memory is in use, and spills states near the limit. Returns `false` if too
@@ -59,12 +67,18 @@ impl Explorer<'_> {
 
     /// Records how much memory is left up to the limit.
     pub(crate) fn measure_room(&mut self) {
+        self.measure_room_for(0);
+    }
+
+    /// Records how much memory is left up to the limit. An instruction that needs more than the
+    /// share of this worker gets it from what no worker was given.
+    fn measure_room_for(&mut self, needed: u64) {
         let Some(limit) = self.config.limits.max_memory else {
             return;
         };
         let left = || limit.max(LEAST).saturating_sub(self.config.memory.used());
         self.room = match &self.member {
-            Some(member) => member.take_room(left),
+            Some(member) => member.take_room(needed, left),
             None => left(),
         };
         self.made_at_check = made_bytes();
@@ -93,10 +107,28 @@ impl Explorer<'_> {
         made_bytes() - self.made_at_check > self.room
     }
 
+    /// Tells the other workers how much of its room this worker may still use.
+    pub(crate) fn tell_room(&self) {
+        if let Some(member) = &self.member {
+            member.keep_room(self.room.saturating_sub(made_bytes() - self.made_at_check));
+        }
+    }
+
     /// Spills all states other than the running one, because its instruction needs more memory than
     /// is left. Returns `false` if that has not helped.
     pub(crate) fn clear_room(&mut self) -> bool {
+        let had_others = self.has_others();
+        let needed = match take_needed_bytes() {
+            0 => 0,
+            needed => needed.saturating_add(ROOM_TO_SPILL),
+        };
         let before = self.room.saturating_sub(made_bytes() - self.made_at_check);
+        // What was freed since the last check counts again.
+        self.measure_room_for(needed);
+        if self.room > before.saturating_add(ROOM_TO_SPILL) {
+            return true;
+        }
+        let spilled_before = self.statistics.spilled;
         let live: Vec<StateId> = match self.spill {
             Some(_) => live_states(&self.frontier).map(|(id, _)| id).collect(),
             None => Vec::new(),
@@ -107,14 +139,17 @@ impl Explorer<'_> {
             }
             if let Err(error) = self.spill_states(part) {
                 self.warn(format!("states cannot be spilled: {error}"));
+                break;
             }
         }
+        let has_spilled = self.statistics.spilled > spilled_before;
         self.config.memory.release();
-        self.measure_room();
-        if !live.is_empty() {
+        self.measure_room_for(needed);
+        if has_spilled {
             self.note_limit("max-memory");
         }
-        !live.is_empty() || self.room > before + ROOM_TO_SPILL || self.narrow_team()
+        let has_more = self.room > before.saturating_add(ROOM_TO_SPILL);
+        has_spilled || has_more || self.narrow_team() || had_others
     }
 
     /// Makes all workers but the lead leave, if several workers together use too much memory.

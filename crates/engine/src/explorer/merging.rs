@@ -196,8 +196,20 @@ impl Explorer<'_> {
                 (HostExit::Suspended, None) if state.path.at_merge.take().is_some() => {
                     region.closed.push(*state);
                 }
-                (HostExit::Suspended, None) if self.is_stopping() => return Err(Unexplored::Late),
+                (HostExit::Suspended, None) if self.is_stopping() || self.must_leave() => {
+                    return Err(Unexplored::Late);
+                }
+                // The instruction waits for memory.
+                (HostExit::Suspended, None) if self.clear_room() => {
+                    if self.is_waiting_for_team() {
+                        return Err(Unexplored::Late);
+                    }
+                    pending.push(state);
+                }
                 (HostExit::Suspended, None) => return Err(Unexplored::TooMany),
+                (HostExit::Budget, _) if self.is_out_of_room() && !self.clear_room() => {
+                    return Err(Unexplored::TooMany);
+                }
                 (HostExit::Budget, _) => pending.push(state),
                 _ => {
                     // The state executes the last slice again.

@@ -421,7 +421,7 @@ impl<'a> Explorer<'a> {
                 self.note_limit(limit);
                 return Stopped::Limit(limit);
             }
-            if !self.enforce_memory_limit() {
+            if !self.frontier.is_empty() && !self.enforce_memory_limit() {
                 return self.stopped_by_memory(stop);
             }
             self.tick(listener);

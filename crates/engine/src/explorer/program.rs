@@ -119,7 +119,12 @@ impl Explorer<'_> {
                 // The time is over, and a question is open.
                 (HostExit::Suspended, None) if self.is_stopping() || self.must_leave() => break,
                 // The instruction waits for memory.
-                (HostExit::Suspended, None) if self.clear_room() => {}
+                (HostExit::Suspended, None) if self.clear_room() => {
+                    // Workers that leave hand their states over between batches.
+                    if self.is_waiting_for_team() {
+                        break;
+                    }
+                }
                 (HostExit::Suspended, None) => {
                     self.note_limit("max-memory");
                     return self.cut(id, state, "max-memory", listener);
@@ -258,7 +263,9 @@ impl Explorer<'_> {
             Some(other) if state.path.second.is_some() => other,
             _ => &self.config.hosts[0].config,
         };
-        self.worker.run(state, host, None, RunFor::Budget(budget))
+        let result = self.worker.run(state, host, None, RunFor::Budget(budget));
+        self.tell_room();
+        result
     }
 
     /// Returns whether the program wants only one side of this fork (`klee_set_forking`). The run

@@ -154,8 +154,10 @@ impl Shared {
 /// The data that the workers of a team share.
 pub(crate) struct Team {
     pub(super) shared: Mutex<Shared>,
-    /// How much memory each worker was given and may have not used yet; the lead is the first.
-    pub(super) rooms: Mutex<Vec<u64>>,
+    /// How much memory each worker was given and may still use; the lead is the first.
+    pub(super) rooms: Vec<AtomicU64>,
+    /// Locked while a worker measures how much memory is left, and takes a part of it.
+    pub(super) measuring: Mutex<()>,
     /// Notified of every change of the shared data.
     pub(super) changed: Condvar,
     /// The number of workers that wait while there are no jobs for them.
@@ -278,7 +280,8 @@ impl Team {
                 closed_at: None,
                 is_abandoned: false,
             }),
-            rooms: Mutex::new(vec![0; workers]),
+            rooms: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+            measuring: Mutex::new(()),
             changed: Condvar::new(),
             wanted: AtomicUsize::new(0),
             growth: AtomicUsize::new(0),
@@ -365,7 +368,7 @@ impl Team {
 
     /// Leaves the memory that a worker was given to others.
     pub(super) fn leave_room(&self, worker: usize) {
-        lock(&self.rooms)[worker] = 0;
+        self.rooms[worker].store(0, Ordering::SeqCst);
     }
 
     /// Returns whether states that are not handed over yet are given up.
@@ -548,16 +551,29 @@ impl Member {
     }
 
     /// Returns how much memory this worker may use until it asks again: its share of what is left
-    /// up to the limit, and nothing of what others were given. They may use all of that at any
-    /// time, so none of it counts as used before they ask again.
-    pub(crate) fn take_room(&self, left: impl FnOnce() -> u64) -> u64 {
+    /// up to the limit, or what it needs, and nothing of what others were given and may still use.
+    pub(crate) fn take_room(&self, needed: u64, left: impl FnOnce() -> u64) -> u64 {
         let workers = self.team.shared().workers as u64;
-        let mut rooms = lock(&self.team.rooms);
-        rooms[self.number] = 0;
+        let _measuring = lock(&self.team.measuring);
+        self.keep_room(0);
+        // First what others may still use: what they use meanwhile is then counted twice, not never.
+        let rooms = self.team.rooms.iter();
+        let given: u64 = rooms.map(|room| room.load(Ordering::SeqCst)).sum();
         let left = left();
-        let free = left.saturating_sub(rooms.iter().sum());
-        rooms[self.number] = free.min(left / workers);
-        rooms[self.number]
+        let free = left.saturating_sub(given);
+        let room = free.min((left / workers).max(needed));
+        self.keep_room(room);
+        room
+    }
+
+    /// Records how much memory this worker may still use.
+    pub(crate) fn keep_room(&self, room: u64) {
+        self.team.rooms[self.number].store(room, Ordering::SeqCst);
+    }
+
+    /// Returns whether there are other workers.
+    pub(crate) fn has_others(&self) -> bool {
+        self.team.shared().workers > 1
     }
 
     /// Makes all workers but the lead leave. Returns `false` if the lead is already alone.

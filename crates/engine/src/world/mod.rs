@@ -396,6 +396,7 @@ impl Explorer<'_> {
         let left = left.min(self.most_instructions());
         let run_for = RunFor::Budget(left);
         let result = self.step_alone(state, horizon_ns, stop_at_waits, run_for);
+        self.tell_room();
         let executed = state.instructions().saturating_sub(before);
         self.statistics.instructions += executed;
         state.since_new += executed;

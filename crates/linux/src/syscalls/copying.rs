@@ -11,6 +11,7 @@ use crate::kernel::{Answer, Kernel, Stop};
 use crate::queue::slice;
 use crate::table::ArgKind::{Fd, Flags, Int, Path, Pointer};
 use crate::table::{Call, Row};
+use crate::transfers::COPIES;
 
 /// Rows of this family.
 pub const ROWS: &[Row] = &[
@@ -112,7 +113,11 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     let start = kernel.offset_at(from_at, from.offset)?;
     let end = kernel.offset_at(to_at, to.offset)?;
     let bytes = match &kernel.host.files.tree.get(source).kind {
-        InodeKind::Regular(bytes) => bytes.read(start, len.min(MAX)),
+        InodeKind::Regular(bytes) => {
+            let there = bytes.len().saturating_sub(start).min(len.min(MAX));
+            kernel.vm.need_room(there.saturating_mul(COPIES))?;
+            bytes.read(start, len.min(MAX))
+        }
         _ => Buffer::zeroed(0),
     };
     let copied = bytes.len() as u64;
@@ -128,6 +133,7 @@ fn copy_file_range(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     if copied == 0 {
         return Ok(Value::ZERO);
     }
+    kernel.check_disk(end, copied)?;
     for (address, offset, descriptor) in [
         (from_at, start, from_descriptor),
         (to_at, end, to_descriptor),

@@ -349,7 +349,11 @@ impl Kernel<'_, '_> {
             Target::Stdin(number) if wanted > 0 && self.host.files.stdin(number).must_wait() => {
                 return Err(self.no_input_yet(descriptor, description.flags));
             }
-            Target::Stdin(number) => self.host.files.stdin(number).peek(wanted),
+            Target::Stdin(number) => {
+                let there = self.host.files.stdin(number).available().min(wanted);
+                self.vm.need_room(there.saturating_mul(COPIES))?;
+                self.host.files.stdin(number).peek(wanted)
+            }
             Target::Inode(id) => match &self.host.files.tree.get(id).kind {
                 InodeKind::Regular(bytes) => {
                     let there = bytes.len().saturating_sub(offset).min(wanted);
@@ -557,7 +561,10 @@ impl Kernel<'_, '_> {
             | Device::Other { .. }
             | Device::Multiplexer
             | Device::Line(_) => Buffer::zeroed(0),
-            Device::Zero | Device::Full => Buffer::zeroed(wanted as usize),
+            Device::Zero | Device::Full => {
+                self.vm.need_room(wanted.saturating_mul(COPIES))?;
+                Buffer::zeroed(wanted as usize)
+            }
             Device::Random | Device::Urandom => self.draw(wanted.min(MAX_RANDOM) as usize)?,
         })
     }

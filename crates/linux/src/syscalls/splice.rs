@@ -109,6 +109,16 @@ fn sendfile(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     }
     let wanted = kernel.limit_transfer(call.args[3].min(MAX));
     let to_pipe = to.pipe(kernel);
+    if let Target::Inode(id) = from.description.target
+        && to_pipe.is_none()
+        && kernel.task().progress == 0
+    {
+        let there = match &kernel.host.files.tree.get(id).kind {
+            InodeKind::Regular(bytes) => bytes.len().saturating_sub(kernel.offset_of(&from)?),
+            _ => wanted,
+        };
+        kernel.vm.need_room(there.min(wanted))?;
+    }
     // Both offsets advance with each piece, so that they are correct when the call blocks or a
     // signal arrives.
     loop {

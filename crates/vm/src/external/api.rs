@@ -217,6 +217,7 @@ fn make_symbolic(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrup
             format!("Symbolic objects larger than 4 GiB are not allowed (requested {size} bytes).");
         return Err(Bug::new(BugKind::Unsupported, message).into());
     };
+    vm.need_room_for_input(u64::from(size))?;
     let name = vm.input_name(args.get(2))?;
     let bytes = vm.input_bytes(&name, size)?;
     if let Some(object) = vm.memory.object_at_mut(address, u64::from(size)) {

@@ -233,6 +233,7 @@ fn memset(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let ([to], len) = vm.ranges([(args.get(0), true)], args.get(2))?;
     let byte = vm.truncate(args.get(1), 8);
     match byte.as_concrete() {
+        Some(0) => vm.need_room_to_clear(to, len)?,
         Some(_) => vm.need_room_to_write(to, len)?,
         None => vm.need_room_to_fill(to, len)?,
     }
@@ -253,6 +254,7 @@ fn memset(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 
 fn bzero(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let ([to], len) = vm.ranges([(args.get(0), true)], args.get(1))?;
+    vm.need_room_to_clear(to, len)?;
     if let Some(object) = vm.memory.object_at_mut(to, len).filter(|_| len > 0) {
         let offset = to - object.start;
         object.fill(offset, len, 0);
@@ -303,6 +305,7 @@ fn memccpy(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     let to = vm.pointer(args.get(0), len, true)?;
     vm.check_range(to, len, true)?;
     forbid_overlap("memccpy", (to, len), (from, len))?;
+    vm.need_room_to_copy(to, from, len)?;
     vm.copy_range(to, from, len);
     Ok(Done::Value(match found {
         Some(_) => Value::concrete(to + len),

@@ -73,6 +73,7 @@ fn copy_string(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64), Inte
     let to = vm.pointer(args.get(0), len + 1, true)?;
     vm.check_range(to, len + 1, true)?;
     forbid_overlap(args.name, (to, len + 1), (from, len + 1))?;
+    vm.need_room_to_copy(to, from, len + 1)?;
     vm.copy_range(to, from, len + 1);
     Ok((to, len))
 }
@@ -109,6 +110,8 @@ fn copy_field(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<(u64, u64), Inter
     let from = vm.pointer(args.get(1), size.min(1), false)?;
     let len = vm.bounded_length(from, size)?;
     forbid_overlap(args.name, (to, size), (from, size.min(len + 1)))?;
+    vm.need_room_to_write(to, size)?;
+    vm.need_room_to_copy(to, from, len)?;
     vm.copy_range(to, from, len);
     if let Some(object) = vm.memory.object_at_mut(to, size).filter(|_| size > len) {
         let offset = to - object.start;
@@ -156,6 +159,7 @@ fn put_string(
 ) -> Result<(), Interrupt> {
     vm.check_range(to, len + 1, true)?;
     forbid_overlap(name, (to, len + 1), (from, read))?;
+    vm.need_room_to_copy(to, from, len)?;
     vm.copy_range(to, from, len);
     if let Some(object) = vm.memory.object_at_mut(to + len, 1) {
         let offset = to + len - object.start;

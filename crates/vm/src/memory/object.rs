@@ -380,6 +380,22 @@ impl Object {
         missing * PAGE as u64
     }
 
+    /// Returns the number of bytes of a range that are on pages that other states share.
+    pub fn shared(&self, offset: u64, len: u64) -> u64 {
+        let pages = offset / PAGE as u64..(offset + len).div_ceil(PAGE as u64);
+        let is_shared = |page: &u64| match &self.content {
+            Content::Pages(all) => all[*page as usize]
+                .as_ref()
+                .is_some_and(|own| !Arc::is_unique(all) || !Arc::is_unique(own)),
+            Content::Region(region) => {
+                let is_own = Arc::is_unique(region) && region.owns(*page);
+                region.page(*page).is_some() && !is_own
+            }
+            _ => true,
+        };
+        pages.filter(is_shared).count() as u64 * PAGE as u64
+    }
+
     fn page_mut(&mut self, offset: u64) -> (&mut Buffer, usize) {
         match &mut self.content {
             Content::One(buffer) => (Arc::make_mut(buffer), offset as usize),

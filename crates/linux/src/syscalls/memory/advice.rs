@@ -1,6 +1,6 @@
 //! `madvise`, `mincore` and `msync`.
 
-use everett_vm::{Backing, Buffer, PAGE, Value};
+use everett_vm::{Backing, Value};
 
 use super::{PAGE_SIZE, PageRange, aligned, whole_pages};
 use crate::capabilities::SYS_ADMIN;
@@ -171,13 +171,7 @@ impl Kernel<'_, '_> {
     /// Zeroes a range of a file.
     fn punch(&mut self, inode: InodeId, offset: u64, len: u64) {
         if let InodeKind::Regular(bytes) = &mut self.host.files.tree.get_mut(inode).kind {
-            let end = bytes.len().min(offset.saturating_add(len));
-            let mut at = offset;
-            while at < end {
-                let room = (end - at).min(PAGE as u64);
-                bytes.write(at, &Buffer::zeroed(room as usize));
-                at += room;
-            }
+            bytes.clear(offset, len);
         }
     }
 }
