@@ -363,6 +363,86 @@ fn large_states_are_within_the_memory_limit() {
     }
 }
 
+/// Instructions and calls that write much at once.
+const WRITES: &str = r#"
+#define _GNU_SOURCE
+#include <everett.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+static char bytes[400 << 20];
+static char *mapped(size_t size) {
+    return mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+int main(int argc, char **argv) {
+    size_t part = 100 << 20;
+    switch (argv[1][0]) {
+    case 'z': // zeros need no memory
+        memset(bytes, 0, sizeof bytes);
+        bzero(bytes, sizeof bytes);
+        return bytes[part];
+    case 'r': // neither does memory that is freed
+        for (int at = 0; at < 100; at++) {
+            char *part = mapped(60 << 20);
+            memset(part, 1, 60 << 20);
+            munmap(part, 60 << 20);
+        }
+        return 0;
+    case 'm':
+        memcpy(mapped(part), memset(mapped(part), 1, part), part);
+        return 0;
+    case 'v':
+        memset(bytes, 1, part);
+        memmove(bytes + 4096, bytes, part - 4096);
+        return 0;
+    case 'd':
+        return read(open("/dev/zero", O_RDONLY), bytes, 0x7ffff000) == 0;
+    case 's':
+        everett_make_symbolic(bytes, 60 << 20, "bytes");
+        return 0;
+    case 'c': {
+        int from = open("from", O_RDWR | O_CREAT, 0600), to = open("to", O_RDWR | O_CREAT, 0600);
+        memset(bytes, 1, 16 << 20);
+        write(from, bytes, 16 << 20);
+        for (int at = 0; at < 40; at++) {
+            off_t start = 0;
+            copy_file_range(from, &start, to, 0, 16 << 20, 0);
+        }
+        return 0;
+    }
+    }
+    return 1;
+}"#;
+
+#[test]
+fn large_writes_are_within_the_memory_limit() {
+    let folder = folder("limits-writes");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let include = format!("-I{}", include.display());
+    build(&folder, "writes", WRITES, &["-w", &include]);
+    for (mode, fits) in [
+        ("z", true),
+        ("r", true),
+        ("m", false),
+        ("v", false),
+        ("d", false),
+        ("s", false),
+        ("c", false),
+    ] {
+        let mut run = everett(&folder);
+        run.args(["run", "--no-confirm", "--max-memory", "200M"]);
+        run.args(["--workers", "1", "--out", mode, "./writes", mode]);
+        let peak = watched(&mut run);
+        assert!(peak < about(200), "{mode}: {peak} bytes");
+        let summary = summary(&folder.join(mode));
+        assert_eq!(summary["complete"], fits, "{mode}: {summary:#}");
+        let hit = summary["limits_hit"].as_array().expect("limits");
+        let is_hit = hit.iter().any(|hit| hit == "max-memory");
+        assert_eq!(is_hit, !fits, "{mode}: {summary:#}");
+    }
+}
+
 /// States share the terms of a long input, so they take little memory. A list of the terms of each
 /// state, or of all their values, would not.
 #[test]
