@@ -84,11 +84,15 @@ def breaks(conn):
         return
 
 
-def chat(conn):
+def greet(conn):
     global there
     with lock:
         there += 1
         conn.sendall(b"%d here\n" % there)
+
+
+def chat(conn):
+    global there
     while conn.recv(100):
         pass
     with lock:
@@ -99,6 +103,7 @@ def chat(conn):
 def late(conn):
     # Takes its time until it notices a connection.
     time.sleep(0.05)
+    greet(conn)
     chat(conn)
 
 
@@ -160,4 +165,7 @@ else:
             conn, _ = listener.accept()
         except OSError:
             time.sleep(1000)
+        if kind == "chat":
+            # Here, so that clients count in the order of their connections.
+            greet(conn)
         threading.Thread(target=globals()[kind], args=[conn], daemon=True).start()

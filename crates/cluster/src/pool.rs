@@ -60,7 +60,9 @@ impl Scratch {
             };
             match lock.try_lock() {
                 Ok(()) if path.exists() => return Ok(Scratch { path, lock }),
-                Ok(()) | Err(TryLockError::WouldBlock) => {}
+                Ok(()) | Err(TryLockError::WouldBlock) => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
                 Err(TryLockError::Error(error)) => return Err(error.into()),
             }
         }
@@ -91,8 +93,11 @@ fn remove_abandoned(folder: &Path) {
             continue;
         }
         let path = entry.path();
-        let lock = File::open(&path);
-        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+        // The lock is held until the folder is gone: its process may be about to take it.
+        let Ok(lock) = File::open(&path) else {
+            continue;
+        };
+        if lock.try_lock().is_ok() {
             let _ = std::fs::remove_dir_all(path);
         }
     }

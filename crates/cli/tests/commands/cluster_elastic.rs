@@ -435,5 +435,11 @@ fn watch_goes_on_while_its_broker_restarts() {
     assert_eq!(end.code(), Some(CLEAN));
     said("watch.out", "100.000 % explored").expect("the last line");
     let errors = fs::read_to_string(folder.join("watch.err")).expect("a file");
-    assert_eq!(errors.lines().count(), 1, "{errors}");
+    // The server may be reached and be silent again before it is ready: not a line an attempt.
+    let lines = errors.lines();
+    assert!(
+        lines.clone().all(|line| line.contains("cannot be reached")),
+        "{errors}"
+    );
+    assert!((1..=3).contains(&lines.count()), "{errors}");
 }

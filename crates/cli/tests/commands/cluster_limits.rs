@@ -4,15 +4,15 @@
 use crate::cluster::{FINDINGS, Trouble, simulate, submitted, test_build};
 use crate::common::samples::{FORKS, FORKS_PATHS};
 use crate::common::{build, check_weights, endings, everett, expect, folder, summary};
-use everett::{RunSpec, Session, Silent};
+use everett::{MemoryAccount, RunSpec, Session, Silent};
 use everett_cluster::{
     Broker, RunId, SharedMemory, Status, Submission, Submitted, Worker, WorkerSpec, WorkerStep,
     results, status, unpause,
 };
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn spec(folder: &Path, name: &str) -> RunSpec {
@@ -158,6 +158,16 @@ fn the_first_of_two_limits_counts() {
     }
 }
 
+/// An account of which everything is used, whatever the process of the tests uses.
+#[derive(Debug)]
+struct UsedUp;
+
+impl MemoryAccount for UsedUp {
+    fn used(&self) -> u64 {
+        1 << 40
+    }
+}
+
 /// Lets a worker with a limit on memory explore a run, at most this many jobs. Returns its status, and
 /// how often the worker had too little memory.
 fn explore_with(
@@ -174,7 +184,10 @@ fn explore_with(
         idle: Some(Duration::from_secs(1)),
     };
     let connection: Mutex<Box<dyn Broker>> = Mutex::new(Box::new(shared.connect()));
-    let session = Session::new();
+    let mut session = Session::new();
+    if max_memory.is_some() {
+        session.memory = Arc::new(UsedUp);
+    }
     let (mut left, mut explored) = (0, 0);
     let worked = Worker::new(spec, &session).run(&connection, &mut |did| {
         left += u32::from(matches!(did, WorkerStep::NoMemory(of) if of == run));

@@ -126,6 +126,7 @@ fn a_machine_that_was_cut_off_comes_back() {
     let _server = Process(server.stderr(log).spawn().expect("nats-server starts"));
     let url = format!("nats://{}:{PORT}", BROKERS[0]);
     wait_for("the submission", || {
+        let _ = fs::remove_dir_all(folder.join("by"));
         let mut submit = everett(&folder);
         submit.args(["submit", "--broker", &url, "--job-work", "500"]);
         submit.args(common).args(["by", "./forks"]);
@@ -143,7 +144,9 @@ fn a_machine_that_was_cut_off_comes_back() {
     machines.set(0, &["link", "set", "cable1", "down"]);
     // Longer than the lease: the job is handed out again, to the same worker if it is alone.
     std::thread::sleep(Duration::from_secs(3));
-    let (_, own, _) = explored(&machines, &folder, "machine1").expect("a status");
+    let own = wait_for("a status", || {
+        Some(explored(&machines, &folder, "machine1")?.1)
+    });
     machines.set(0, &["link", "set", "cable1", "up"]);
     wait_for("jobs of the machine that is back", || has_jobs(own));
     let _second = machines.worker(2, &folder);

@@ -32,7 +32,12 @@ fn explore_as(folder: &Path, url: &str, variables: &[(&str, &Path)]) {
         expect(&mut command, CLEAN)
     };
     known(&["submit", "--quiet", "--out", "by", "./few"]);
-    known(&["worker", "--quiet", "--workers", "1", "--idle", "1s"]);
+    // A slow broker may take longer than a worker stays.
+    wait_for("the end of the run", || {
+        known(&["worker", "--quiet", "--workers", "1", "--idle", "1s"]);
+        let status = text(&known(&["status", "by"]));
+        status.starts_with("finished: ").then_some(())
+    });
     known(&["results", "--quiet", "by"]);
     let summary = summary(&folder.join("by"));
     assert_eq!(summary["complete"], true, "{summary}");
@@ -201,5 +206,6 @@ fn postgresql_is_reached_over_tls() {
     let told = refused(&folder, &url, &[], &[]);
     assert!(told.contains("pg_hba.conf"), "{told}");
     drop(server);
-    fs::remove_dir_all(&dir).expect("it can be removed");
+    // Processes that it has started may still create files.
+    let _ = fs::remove_dir_all(&dir);
 }

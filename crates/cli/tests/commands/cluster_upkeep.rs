@@ -172,6 +172,8 @@ fn a_folder_has_one_server() {
     let lock = fs::File::open(folder.join("broker/lock")).expect("a lock");
     kill(server_id(&folder), Signal::SIGTERM).expect("it lives");
     wait_for("the end of the server", || lock.try_lock().ok());
+    // A process that another test starts just now may have the file, too.
+    lock.unlock().expect("it is held");
     drop(lock);
     start_server(&folder);
 }
@@ -337,8 +339,12 @@ fn runs_are_listed_and_removed_and_not_overwritten() {
         "--idle",
         "1s",
     ];
-    expect(everett(&folder).args(worker), CLEAN);
-    assert!(list(&folder, &url).contains(" finished: 100.000 % explored"));
+    // A slow broker may take longer than a worker stays.
+    wait_for("the end of the run", || {
+        expect(everett(&folder).args(worker), CLEAN);
+        let list = list(&folder, &url);
+        list.contains(" finished: 100.000 % explored").then_some(())
+    });
     let mut gather = everett(&folder);
     let told = text(&expect(
         gather.args(["results", "by", "--broker", &url]),

@@ -202,7 +202,8 @@ fn a_second_interrupt_leaves_the_last_checkpoint() {
     expect(Command::new("mkfifo").arg(&stuck), CLEAN);
     let mut resume = everett(&folder);
     resume.args(["resume", "--max-forks", "50", "run"]);
-    let code = interrupted_twice(resume, &folder.join("run/checkpoint-2.states"));
+    let states = folder.join("run/checkpoint-2.states");
+    let code = interrupted_twice(resume, || states.exists());
     assert_eq!(code, Some(INTERRUPTED));
     assert_eq!(checkpoint(), good);
     fs::remove_file(&stuck).expect("removed");
@@ -210,10 +211,10 @@ fn a_second_interrupt_leaves_the_last_checkpoint() {
     assert_ne!(checkpoint(), good);
 }
 
-/// Returns the exit code of a command that is interrupted twice as soon as a file exists.
-fn interrupted_twice(mut command: Command, file: &Path) -> Option<i32> {
+/// Returns the exit code of a command that is interrupted twice as soon as it is time.
+fn interrupted_twice(mut command: Command, is_time: impl Fn() -> bool) -> Option<i32> {
     let mut child = command.stdin(Stdio::null()).spawn().expect("it starts");
-    while !file.exists() {
+    while !is_time() {
         assert!(child.try_wait().expect("a child").is_none());
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
@@ -248,8 +249,14 @@ fn a_second_interrupt_does_not_hide_findings() {
         CLEAN,
     );
     let mut run = everett(&folder);
-    run.args(["run", "--out", "run", "./aborts", "--sym-stdin", "64"]);
-    let code = interrupted_twice(run, &folder.join("run/findings/0001/finding.txt"));
+    run.args(["run", "--json", "--out", "run", "./aborts"]);
+    let told = folder.join("told");
+    run.args(["--sym-stdin", "64"]);
+    run.stdout(fs::File::create(&told).expect("a file"));
+    // Its files are written by another thread, perhaps before it counts.
+    let code = interrupted_twice(run, || {
+        fs::read_to_string(&told).is_ok_and(|told| told.contains("\"finding\""))
+    });
     assert_eq!(code, Some(FINDINGS));
 }
 

@@ -67,7 +67,7 @@ int main(int count, char **words) {
   int client = socket(AF_INET, kind, 0);
   struct sockaddr_in proxy = {AF_INET, htons(4711), {htonl(INADDR_LOOPBACK)}};
   if (connect(client, (void *)&proxy, sizeof proxy)) return 1;
-  struct timeval patience = {1, 0};
+  struct timeval patience = {5, 0};
   setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   unsigned char first[] = {2, 10, 20}, second[] = {1, 30}, reply;
   send(client, first, sizeof first, 0);

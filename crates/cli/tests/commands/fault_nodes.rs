@@ -51,7 +51,7 @@ fn machine(folder: &Path, name: &str) -> PathBuf {
 fn start_node(machine: &Path, url: &str, name: &str, more: &[&str]) -> Process {
     let mut node = everett(machine);
     node.args(["faults", "node", "s.toml", "--broker", url, "--name", name]);
-    node.args(["--jobs", "2", "--lease", "2s"]).args(more);
+    node.args(["--jobs", "2", "--lease", "15s"]).args(more);
     let log = fs::File::create(machine.join(format!("{name}.log"))).expect("a log");
     Process(node.stderr(log).spawn().expect("it starts"))
 }

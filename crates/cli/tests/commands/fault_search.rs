@@ -277,7 +277,7 @@ fn no_program_can_stop_the_search_or_change_the_machine() {
     }
     let hang = text
         .replace("parent, flood, disk, forks, outside, words", "hang")
-        .replace("100s", "200ms");
+        .replace("100s", "20s");
     fs::write(place.0.join("s.toml"), hang).unwrap();
     let summary = place.run("out2", &[]);
     assert_eq!(outcome(&summary, "kind hang"), "hung");
@@ -322,7 +322,7 @@ const RETRIES: &str = r#"
 int main(void) {
   char *memory = malloc(10), byte;
   memory[0] = 1;
-  while (read(0, &byte, 1) < 0) {}
+  while (read(0, &byte, 1) < 0) usleep(1000);
   return 0;
 }
 "#;
@@ -331,7 +331,7 @@ int main(void) {
 fn retries(injector: &str, space: &str) -> String {
     format!(
         "space = \"{space}\"\ninjector = \"{injector}\"\nprogram = \"retries\"\ntest = \"./retries\"\n\
-         repetitions = 1\n[limits]\ntimeout = \"5s\"\n"
+         repetitions = 1\n[limits]\ntimeout = \"20s\"\n"
     )
 }
 
@@ -474,11 +474,13 @@ fn results_are_kept_and_foreign_folders_are_refused() {
 const EATER: &str = r#"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 int main(int count, char **words) {
   if (count < 2) return 0;
   for (;;) {
     char *more = malloc(1 << 20);
     if (more) memset(more, 1, 1 << 20);
+    usleep(5000);
   }
 }
 "#;

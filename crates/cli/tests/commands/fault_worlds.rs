@@ -312,7 +312,7 @@ fn hosts_wait_for_ever_only_in_worlds_that_are_over() {
     // The sender reaches a limit, so it is unknown how long its peer would have waited.
     let space = "host : {sender} function : {open} errno : {EMFILE} ;";
     let folder = place_of_sender("faults-world-limit", "expect = \"exit 0\"", space);
-    let all = search(&folder, "out", &[]);
+    let all = search(&folder, "out", &["--jobs", "1"]);
     let one = outcome(&all, "host sender function open errno EMFILE");
     assert_eq!(one["outcome"], "limit", "{one}");
     assert_eq!(one["why"][0], "limit of memory", "{one}");
@@ -326,7 +326,7 @@ fn hosts_wait_for_ever_only_in_worlds_that_are_over() {
     // Nothing that it sends arrives: its peer, which otherwise ends, waits forever.
     let space = "fault : {lost} packet : {1, 2} ;";
     let folder = place_of_sender("faults-world-stuck", "", space);
-    let all = search(&folder, "out", &[]);
+    let all = search(&folder, "out", &["--jobs", "1"]);
     let one = outcome(&all, "fault lost packet 1");
     assert_eq!(
         (&one["outcome"], &one["impact"]),
@@ -338,7 +338,7 @@ fn hosts_wait_for_ever_only_in_worlds_that_are_over() {
     let limit = "expect = \"exit 0\"\n[limits]\nvirtual_time = \"1s\"";
     let space = "host : {sender} function : {socket} errno : {EMFILE} ;";
     let folder = place_of_sender("faults-world-cut", limit, space);
-    let all = search(&folder, "out", &[]);
+    let all = search(&folder, "out", &["--jobs", "1"]);
     let one = outcome(&all, "host sender function socket errno EMFILE");
     assert_eq!(one["why"][0], "sender does not end", "{one}");
 }
@@ -347,7 +347,7 @@ fn hosts_wait_for_ever_only_in_worlds_that_are_over() {
 fn short_transfers_are_short() {
     let space = "host : {sender} function : {read} failure : {short} ;";
     let folder = place_of_sender("faults-world-short", "", space);
-    let all = search(&folder, "out", &[]);
+    let all = search(&folder, "out", &["--jobs", "1"]);
     // The buffer is much longer than the file.
     let short = outcome(&all, "host sender function read failure short");
     assert_eq!(short["why"][0], "exit 4", "{short}");

@@ -275,9 +275,10 @@ fn the_time_limit_is_one_of_native_runs_too() {
         .arg(everett(&folder).get_program());
     run.args(["run", "--max-time", "6s", "--out", "out", "./bomb"]);
     let output = run.current_dir(&folder).output().expect("it starts");
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    let summary = summary(&folder.join("out"));
     // On a slow machine, the time may be over before the finding is confirmed.
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 1)), "{}", text(&output));
+    let summary = summary(&folder.join("out"));
     let entry = &summary["findings"][0];
     let why = entry["confirmed_reason"].as_str();
     assert!(

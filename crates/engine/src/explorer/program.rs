@@ -121,7 +121,8 @@ impl Explorer<'_> {
                 // The instruction waits for memory.
                 (HostExit::Suspended, None) if self.clear_room() => {
                     // Workers that leave hand their states over between batches.
-                    if self.is_waiting_for_team() {
+                    let hands_over = self.is_waiting_for_team();
+                    if hands_over {
                         break;
                     }
                 }
