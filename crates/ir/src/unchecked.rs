@@ -1,12 +1,13 @@
-//! Finds calls of other programs' functions, such as those of libc, whose results the calling
-//! program never checks: no path from the result leads to a comparison, a switch or a return. The
+//! Finds calls of library functions, such as those of libc, whose results the calling program never
+//! checks: no path from the result leads to a comparison, a switch or a return. The
 //! analysis follows results through casts, arithmetic, variables and fields of one function, and
 //! into functions of the program. It is a heuristic: a check by other code goes unseen.
 
 use std::collections::{HashMap, HashSet};
 
+use crate::library::LibraryFolders;
 use crate::module::{
-    Function, FunctionId, InstId, Instruction, InstructionKind, Module, Span, Type, Value,
+    Alias, Function, FunctionId, InstId, Instruction, InstructionKind, Module, Span, Type, Value,
 };
 
 /// A call whose result is not checked.
@@ -25,14 +26,24 @@ const MOST_STEPS: u32 = 8;
 
 /// Returns the unchecked calls of a module in the order of their names and sites, each once.
 pub fn unchecked_calls(module: &Module) -> Vec<UncheckedCall> {
+    let folders = LibraryFolders::of(module);
+    let functions = module.functions.iter();
+    let is_library = |function: &Function| {
+        let file = || {
+            let subprogram = module.debug.subprograms.get(function.subprogram?.index())?;
+            module.debug.files.get(subprogram.file?.index())
+        };
+        !function.is_definition() || file().is_some_and(|file| folders.contains(&file.path()))
+    };
     let mut checks = Checks {
         module,
+        is_library: functions.map(is_library).collect(),
         uses: HashMap::new(),
         parameters: HashMap::new(),
     };
     let mut found = Vec::new();
     for (index, function) in module.functions.iter().enumerate() {
-        if !function.is_definition() {
+        if checks.is_library[index] {
             continue;
         }
         let id = FunctionId::new(index);
@@ -109,27 +120,37 @@ fn for_each_operand(function: &Function, instruction: &Instruction, mut visit: i
 
 struct Checks<'m> {
     module: &'m Module,
+    /// Whether each function is one of a library, and not one of the program.
+    is_library: Vec<bool>,
     uses: HashMap<FunctionId, Uses>,
     /// Whether functions check a parameter, as far as known.
     parameters: HashMap<(FunctionId, u32), bool>,
 }
 
 impl<'m> Checks<'m> {
-    /// Returns the name of the function that an instruction calls, if the program does not contain
-    /// it and it has a result.
+    /// Returns the name of the function that an instruction calls, if it is one of a library and has
+    /// a result.
     fn library_callee(&self, function: &Function, instruction: &Instruction) -> Option<&'m str> {
         let (InstructionKind::Call { call } | InstructionKind::Invoke { call, .. }) =
             instruction.kind
         else {
             return None;
         };
-        let Value::Function(callee) = function.calls[call.index()].callee else {
-            return None;
+        let (name, callee) = match function.calls[call.index()].callee {
+            Value::Function(callee) => (&self.module.functions[callee.index()].name, callee),
+            Value::Alias(alias) => match self.module.aliases[alias.index()] {
+                Alias {
+                    ref name,
+                    target: Value::Function(callee),
+                    ..
+                } => (name, callee),
+                _ => return None,
+            },
+            _ => return None,
         };
-        let callee = &self.module.functions[callee.index()];
         let has_result = self.module.types[instruction.ty] != Type::Void;
-        let is_library = !callee.is_definition() && !callee.name.starts_with("llvm.");
-        (has_result && is_library).then_some(&callee.name)
+        let is_library = self.is_library[callee.index()] && !name.starts_with("llvm.");
+        (has_result && is_library).then_some(name)
     }
 
     /// Returns whether some code checks a value of a function, or returns it to a caller that may.
@@ -177,7 +198,7 @@ impl<'m> Checks<'m> {
     /// Returns whether a function checks a parameter.
     fn is_parameter_checked(&mut self, id: FunctionId, position: u32, calls: u32) -> bool {
         let function = &self.module.functions[id.index()];
-        if !function.is_definition() || position as usize >= function.params.len() {
+        if self.is_library[id.index()] || position as usize >= function.params.len() {
             return false;
         }
         if let Some(known) = self.parameters.get(&(id, position)) {
