@@ -145,6 +145,11 @@ fn what_is_written_is_a_scenario_as_any_other() {
     );
     let native = ["native", "--runs", "4", "out/world.toml"];
     expect(everett(&folder).args(native), 0);
+    // Options of the program are those of each host.
+    run(&folder, "up", &["--uptime", "7s"], 0);
+    is_complete(&folder, "up", 2);
+    let scenario = fs::read_to_string(folder.join("up/world.toml")).expect("a scenario");
+    assert!(scenario.contains("uptime = \"7000000000ns\""), "{scenario}");
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use everett_linux::{Argument, Contents, Machine, Route, Stdin, Subnet};
 use everett_net::Prefix;
+use everett_scenario::OptionKind;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::bootstrap::{SetUp, World, begin_file};
 use crate::error::{Context, Error, Result, bail};
@@ -129,16 +131,27 @@ fn host_keys(host: &HostSpec) -> Result<String> {
         if let Some(ScenarioKey {
             table: "host",
             name,
-            kind: Some(_),
+            kind: Some(kind),
         }) = option.scenario_key
             && said != usual.get(option.field)
             && let Some(value) = said
         {
-            // JSON's texts, numbers, flags and arrays mean the same in TOML.
-            key(name, value.to_string());
+            key(name, in_toml(kind, value)?);
         }
     }
     Ok(text)
+}
+
+/// Returns the value of an option in a scenario.
+fn in_toml(kind: OptionKind, value: &serde_json::Value) -> Result<String> {
+    Ok(match kind {
+        OptionKind::Duration => {
+            let time: Duration = serde_json::from_value(value.clone())?;
+            quoted(&format!("{}ns", time.as_nanos()))
+        }
+        // JSON's texts, numbers, flags and arrays mean the same in TOML.
+        _ => value.to_string(),
+    })
 }
 
 /// Returns a quoted string. JSON's escapes mean the same in TOML.
