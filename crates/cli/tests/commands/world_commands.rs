@@ -284,8 +284,7 @@ fn worlds_become_scripts_for_network_namespaces_and_distributed_tests() {
     let world = usual_world(&folder.join("out/tests"));
     let export = ["export", "netns", "--out", "world.sh"];
     expect(everett(&folder).args(export).arg(&world), 0);
-    // The client sends once: the server is bound by then, however long its start takes (7000 is
-    // 1B58).
+    // The client sends once: the server is bound to port 7000 (1B58) by then, on any machine.
     let script = fs::read_to_string(folder.join("world.sh")).expect("a script");
     assert!(script.contains("sleep 0.3\n"), "{script}");
     let bound = "tries=0\nuntil grep -q ':1B58 ' /proc/$!/net/udp 2> /dev/null || [ $tries -ge 600 ]; do\n\
