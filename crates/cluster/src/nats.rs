@@ -33,8 +33,9 @@ const BATCH: usize = 512;
 /// The time for which the server may be silent while it lists records. Nobody waits longer for
 /// records that are replaced all the time.
 const SILENCE: Duration = Duration::from_millis(200);
-/// The time after which an answer that the client library would wait for without end is given up.
-const NO_ANSWER: Duration = Duration::from_secs(5);
+/// The time after which an answer is given up, here and in the client library. A server that writes every message to
+/// its disk may be slow on a busy machine.
+const NO_ANSWER: Duration = Duration::from_secs(15);
 /// The first byte of an object in a single message, and of one in several messages.
 const WHOLE: u8 = 0;
 const PARTS: u8 = 1;
@@ -119,7 +120,8 @@ impl NatsBroker {
             .block_on(async {
                 let client = options.connect(url).await;
                 let client = client.map_err(|error| Error::broker(format!("{url}: {error}")))?;
-                let context = jetstream::new(client.clone());
+                let context = jetstream::context::ContextBuilder::new().timeout(NO_ANSWER);
+                let context = context.build(client.clone());
                 let single = || Config {
                     max_messages_per_subject: 1,
                     ..Config::default()

@@ -37,6 +37,12 @@ pub struct LivePeers {
     journal: Journal,
 }
 
+/// The listener of a client, the address of an instance, and its process if it has one.
+type Started = (Option<Listener>, Where, Option<Arc<Mutex<Process>>>);
+
+/// How often a peer is started whose port another program takes first.
+const MOST_TRIES: u32 = 5;
+
 /// The recording and the live instances of one peer.
 struct Pool {
     setup: Arc<LiveSetup>,
@@ -376,17 +382,7 @@ impl Pool {
                 "a client that runs already cannot be started afresh: give its command".to_owned(),
             );
         }
-        let (listener, at) = self.place()?;
-        let process = match (is_started, setup.is_fresh_by_connection) {
-            (false, _) => None,
-            (true, false) => Some(live.start(setup, &at)?),
-            (true, true) => {
-                if live.shared.is_none() {
-                    live.shared = Some(live.start(setup, &at)?);
-                }
-                live.shared.clone()
-            }
-        };
+        let (listener, at, process) = self.start(live)?;
         let at = process
             .as_ref()
             .map_or(at, |process| lock(process).at.clone());
@@ -394,6 +390,41 @@ impl Pool {
         live.instances
             .push(Instance::new(setup.clone(), process, at, listener));
         Ok(live.instances.len() - 1)
+    }
+
+    /// Starts the process of a new instance, if it has one of its own, and returns its address too.
+    fn start(&self, live: &mut Live) -> Result<Started, String> {
+        let setup = &self.setup;
+        let mut tries = 1;
+        loop {
+            let (listener, at) = self.place()?;
+            let started = match (setup.command.is_empty(), setup.is_fresh_by_connection) {
+                (true, _) => Ok(None),
+                (false, false) => live.start(setup, &at).map(Some),
+                (false, true) => match &live.shared {
+                    Some(shared) => Ok(Some(shared.clone())),
+                    None => live.start(setup, &at).map(|process| {
+                        live.shared = Some(process.clone());
+                        Some(process)
+                    }),
+                },
+            };
+            match started {
+                Ok(process) => return Ok((listener, at, process)),
+                Err(_) if self.has_lost_port(&at) && tries < MOST_TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns whether another program has taken the port that was chosen for an instance.
+    fn has_lost_port(&self, at: &Where) -> bool {
+        match (&self.setup.listen, at) {
+            (Where::Internet(wanted), Where::Internet(at)) if wanted.port() == 0 => {
+                TcpListener::bind(at).is_err()
+            }
+            _ => false,
+        }
     }
 
     /// Returns the listener for a client, and the address of a new instance.
@@ -428,8 +459,7 @@ impl Pool {
                 Ok((Some(listener), Where::Unix(path)))
             }
             (Where::Internet(address), false) if address.port() == 0 => {
-                // A port that is free now. If another program takes it meanwhile, the start fails
-                // with an error.
+                // A port that is free now. Another program may take it before the peer does.
                 let listener = TcpListener::bind(address).map_err(failed)?;
                 let at = listener.local_addr().map_err(failed)?;
                 Ok((None, Where::Internet(at)))

@@ -100,6 +100,8 @@ impl Process {
             (ready, _) => ready,
         };
         loop {
+            // If the process has ended, another program may have its port.
+            let has_ended = self.has_ended();
             let is_ready = match ready {
                 ReadyWhen::After(time) => began.elapsed() >= *time,
                 ReadyWhen::Line(text) => {
@@ -107,15 +109,27 @@ impl Process {
                     let printed = printed.unwrap_or_default();
                     String::from_utf8_lossy(&printed).contains(text.as_str())
                 }
+                ReadyWhen::Port if has_ended => false,
                 ReadyWhen::Port => match &self.at {
-                    Where::Internet(address) => is_listening(*address, setup.is_datagram),
+                    Where::Internet(address) => {
+                        let sockets = listening(*address, setup.is_datagram);
+                        // Another program may have taken a port that was free when it was chosen.
+                        let is_chosen =
+                            matches!(&setup.listen, Where::Internet(at) if at.port() == 0);
+                        match is_chosen {
+                            true => sockets
+                                .iter()
+                                .any(|socket| has_socket(self.child.id(), socket)),
+                            false => !sockets.is_empty(),
+                        }
+                    }
                     Where::Unix(path) => is_listening_unix(path, setup.is_datagram),
                 },
             };
             if is_ready {
                 return Ok(());
             }
-            let why = match (self.has_ended(), began.elapsed() > MAX_START) {
+            let why = match (has_ended, began.elapsed() > MAX_START) {
                 (true, _) => "it ended before it was ready",
                 (false, true) => "it does not become ready",
                 (false, false) => {
@@ -175,21 +189,52 @@ fn copy(from: &Path, into: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns whether a socket listens at an address. Reads the kernel's tables, because the peer
-/// would notice a connection.
-fn is_listening(address: SocketAddr, is_datagram: bool) -> bool {
+/// Returns the inodes of the sockets that listen on a port.
+fn listening(address: SocketAddr, is_datagram: bool) -> Vec<String> {
     const LISTENING: &str = "0A";
+    const INODE: usize = 9;
     let kind = if is_datagram { "udp" } else { "tcp" };
     let port = format!(":{:04X}", address.port());
-    ["", "6"].iter().any(|version| {
+    let mut found = Vec::new();
+    for version in ["", "6"] {
         let table = std::fs::read_to_string(format!("/proc/net/{kind}{version}"));
-        table.unwrap_or_default().lines().skip(1).any(|line| {
-            let mut words = line.split_whitespace().skip(1);
-            let (local, _, state) = (words.next(), words.next(), words.next());
-            let is_there = local.is_some_and(|local| local.ends_with(&port));
-            is_there && (is_datagram || state == Some(LISTENING))
+        for line in table.unwrap_or_default().lines().skip(1) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let is_there = words.get(1).is_some_and(|local| local.ends_with(&port));
+            if is_there && (is_datagram || words.get(3) == Some(&LISTENING)) {
+                found.extend(words.get(INODE).map(|inode| format!("socket:[{inode}]")));
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether a process, or one that descends from it, has a socket.
+fn has_socket(process: u32, socket: &str) -> bool {
+    let folder = format!("/proc/{process}");
+    let files = std::fs::read_dir(format!("{folder}/fd"))
+        .into_iter()
+        .flatten();
+    let mut links = files
+        .flatten()
+        .flat_map(|file| std::fs::read_link(file.path()));
+    if links.any(|link| link.as_os_str() == socket) {
+        return true;
+    }
+    let tasks = std::fs::read_dir(format!("{folder}/task"))
+        .into_iter()
+        .flatten();
+    let children = tasks
+        .flatten()
+        .flat_map(|task| std::fs::read_to_string(task.path().join("children")));
+    let children: Vec<u32> = children
+        .flat_map(|text| {
+            text.split_whitespace()
+                .flat_map(str::parse)
+                .collect::<Vec<u32>>()
         })
-    })
+        .collect();
+    children.into_iter().any(|child| has_socket(child, socket))
 }
 
 /// Returns whether a socket listens at the path of a Unix socket.

@@ -74,12 +74,15 @@ fn nothing_of_the_machine_is_within_reach() {
     fs::write(&real, "untouched").expect("a file");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let mut other = Process(
-        Command::new("sleep")
-            .arg("infinity")
-            .spawn()
-            .expect("sleep"),
-    );
+    // The few processes that the guest has when it sends signals have ids from 1000 on.
+    let other = std::iter::repeat_with(|| {
+        let sleep = Command::new("sleep").arg("infinity").spawn();
+        Process(sleep.expect("sleep"))
+    });
+    let mut other = other
+        .take(200)
+        .find(|other| !(1000..1100).contains(&other.0.id()))
+        .expect("an id that the guest does not have");
     let mut run = everett(&folder);
     run.args(["native", "./sandbox"]).arg(&real);
     run.args([

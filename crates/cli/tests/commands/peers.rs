@@ -1,6 +1,6 @@
 //! Live peers: hosts are explored while they talk to real programs, which are not explored.
 
-use crate::cluster::wait_for;
+use crate::cluster::{Process, wait_for};
 use crate::common::{check_weights, count, everett, expect, files, folder, summary, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,6 +190,21 @@ fn nothing_live_is_started_without_permission() {
     let failed = summary(&folder.join("out"));
     warns(&failed, "it ended before it was ready");
     assert_eq!(failed["complete"], false);
+}
+
+/// The port of a peer is free when it is chosen. Another program may take it before the peer does.
+#[test]
+fn a_peer_whose_port_is_taken_gets_another_one() {
+    let folder = world("taken", &talking(&["+", ">hi", "<"], "taken", ""));
+    let mut run = run(&folder, "out", &["--allow-live"]);
+    let mut run = Process(run.spawn().expect("it starts"));
+    let port = wait_for("the first start", || {
+        fs::read_to_string(folder.join("port")).ok()
+    });
+    let _taken = TcpListener::bind(format!("127.0.0.1:{port}")).expect("the port");
+    fs::write(folder.join("taken"), "").expect("written");
+    assert_eq!(run.0.wait().expect("it ends").code(), Some(0));
+    assert_eq!(summary(&folder.join("out"))["complete"], true);
 }
 
 #[test]
