@@ -210,6 +210,11 @@ pub struct DebugField {
 const MAX_NESTING: u32 = 64;
 
 impl DebugInfo {
+    /// Returns the path of a source file.
+    pub fn path(&self, file: FileId) -> Option<String> {
+        Some(self.files.get(file.index())?.path())
+    }
+
     /// Returns a location and the call sites through which it was inlined, innermost first.
     pub fn chain(&self, location: LocId) -> impl Iterator<Item = &Location> {
         let first = self.locations.get(location.index());

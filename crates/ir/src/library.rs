@@ -36,11 +36,7 @@ impl LibraryFolders {
         let functions = module.functions.iter();
         let functions = functions.filter(|function| !function.is_declaration());
         Self::by_functions(functions.map(|function| {
-            let file = || {
-                let subprogram = module.debug.subprograms.get(function.subprogram?.index())?;
-                let file = module.debug.files.get(subprogram.file?.index())?;
-                Some(file.path())
-            };
+            let file = || module.path_of(function);
             (function.name.as_ref(), file)
         }))
     }

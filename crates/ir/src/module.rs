@@ -10,7 +10,7 @@ mod visit;
 
 use std::collections::HashMap;
 
-use crate::debug::DebugInfo;
+use crate::debug::{DebugInfo, FileId};
 
 pub use constant::{Constant, ConstantKind, InlineAsm};
 pub use ids::*;
@@ -467,6 +467,17 @@ impl Module {
             .iter()
             .enumerate()
             .map(|(index, g)| (GlobalId::new(index), g))
+    }
+
+    /// Returns the source file of a function, if debug information names it.
+    pub fn file_of(&self, function: &Function) -> Option<FileId> {
+        let subprogram = self.debug.subprograms.get(function.subprogram?.index())?;
+        subprogram.file
+    }
+
+    /// Returns the path of the source file of a function.
+    pub fn path_of(&self, function: &Function) -> Option<String> {
+        self.debug.path(self.file_of(function)?)
     }
 
     /// Returns the attributes of a function.

@@ -29,11 +29,8 @@ pub fn unchecked_calls(module: &Module) -> Vec<UncheckedCall> {
     let folders = LibraryFolders::of(module);
     let functions = module.functions.iter();
     let is_library = |function: &Function| {
-        let file = || {
-            let subprogram = module.debug.subprograms.get(function.subprogram?.index())?;
-            module.debug.files.get(subprogram.file?.index())
-        };
-        !function.is_definition() || file().is_some_and(|file| folders.contains(&file.path()))
+        let file = || module.path_of(function);
+        !function.is_definition() || file().is_some_and(|file| folders.contains(&file))
     };
     let mut checks = Checks {
         module,

@@ -32,7 +32,7 @@ impl Optimised {
         let (mut plain, mut optimised) = (BTreeSet::new(), BTreeSet::new());
         let defined = module.functions.iter();
         for function in defined.filter(|function| !function.is_declaration()) {
-            let Some(file) = file_of(module, function) else {
+            let Some(file) = module.file_of(function) else {
                 continue;
             };
             match is_marked(module, function) {
@@ -49,31 +49,27 @@ impl Optimised {
     /// Returns whether the compiler optimised a function.
     pub(super) fn contains(&self, module: &Module, function: &Function) -> bool {
         let is_plain = |file: FileId| self.plain_files.contains(&file);
-        !is_marked(module, function) && !file_of(module, function).is_some_and(is_plain)
+        !is_marked(module, function) && !module.file_of(function).is_some_and(is_plain)
     }
 
     /// Returns a file of the user that the compiler optimised. Rust says so for what it compiles at
     /// once; C says it of all that is linked as bitcode, but then marks the functions that are not
     /// optimised.
     pub(super) fn file(&self, module: &Module, library: &LibraryFolders) -> Option<String> {
-        let path = |file: Option<FileId>| Some(module.debug.files.get(file?.index())?.path());
         let units = module.debug.units.iter().filter(|unit| unit.optimised);
-        let units: Vec<String> = units.filter_map(|unit| path(unit.file)).collect();
+        let units: Vec<String> = units
+            .filter_map(|unit| module.debug.path(unit.file?))
+            .collect();
         let functions = module.functions.iter();
         let functions = functions
             .filter(|function| !function.is_declaration() && self.contains(module, function));
-        let files = functions.filter_map(|function| path(file_of(module, function)));
+        let files = functions.filter_map(|function| module.path_of(function));
         // The name of a unit of Rust is its file with a number behind it.
         let is_optimised = |file: &String| units.iter().any(|unit| unit.starts_with(file.as_str()));
         files
             .filter(|file| !library.contains(file))
             .find(is_optimised)
     }
-}
-
-fn file_of(module: &Module, function: &Function) -> Option<FileId> {
-    let subprogram = function.subprogram?.index();
-    module.debug.subprograms.get(subprogram)?.file
 }
 
 /// Returns whether the compiler has marked a function as not optimised.
