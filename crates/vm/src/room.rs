@@ -53,23 +53,29 @@ impl Vm<'_> {
     /// Checks the memory for an instruction that fills a range with zeros: pages that do not exist
     /// are zero anyway.
     pub(crate) fn need_room_to_clear(&mut self, address: u64, len: u64) -> Result<(), Interrupt> {
-        if len <= PAGE as u64 || self.need_room(len).is_ok() {
-            return Ok(());
-        }
-        let object = self.memory.object_at_mut(address, len);
-        let copied = object.map(|object| object.shared(address - object.start, len));
-        self.need_room(copied.unwrap_or(0))
+        self.need_room_for_pages(address, len, Object::shared)
     }
 
     /// Checks the memory for an instruction that writes a range. Pages that no other state shares
     /// already exist. As long as states share the object itself, its pages have one owner.
     pub(crate) fn need_room_to_write(&mut self, address: u64, len: u64) -> Result<(), Interrupt> {
+        self.need_room_for_pages(address, len, Object::unowned)
+    }
+
+    /// Checks the memory for an instruction that writes a range of an object. `made` returns the
+    /// size of the pages that it makes or copies for a range, given by its offset and its length.
+    fn need_room_for_pages(
+        &mut self,
+        address: u64,
+        len: u64,
+        made: fn(&Object, u64, u64) -> u64,
+    ) -> Result<(), Interrupt> {
         if len <= PAGE as u64 || self.need_room(len).is_ok() {
             return Ok(());
         }
         let object = self.memory.object_at_mut(address, len);
-        let missing = object.map(|object| object.unowned(address - object.start, len));
-        self.need_room(missing.unwrap_or(0))
+        let bytes = object.map(|object| made(object, address - object.start, len));
+        self.need_room(bytes.unwrap_or(0))
     }
 
     /// Checks the memory for an instruction that fills a range with a symbolic byte.

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use everett_expr::{Arena, BinaryOp, CompareOp, ExprId, Node, Variable};
+use everett_expr::{Arena, ArrayId, BinaryOp, CompareOp, ExprId, Node, Variable};
 
 use crate::bug::{Bug, BugKind};
 use crate::value::Value;
@@ -149,6 +149,22 @@ fn shadow(arena: &mut Arena, root: ExprId) -> Shadow {
     done[&root]
 }
 
+/// Returns the shadow of a byte of an array: unknown if the array stands for uninitialised memory.
+fn shadow_of_read(arena: &mut Arena, term: ExprId, array: ArrayId) -> Shadow {
+    let width = arena.width(term);
+    let zero = arena.zero(width);
+    match arena.array_info(array).ordinal != ORDINAL {
+        true => Shadow {
+            value: term,
+            unknown: zero,
+        },
+        false => Shadow {
+            value: zero,
+            unknown: arena.all_ones(width),
+        },
+    }
+}
+
 fn shadow_of_node(
     arena: &mut Arena,
     term: ExprId,
@@ -157,18 +173,7 @@ fn shadow_of_node(
 ) -> Shadow {
     let width = arena.width(term);
     if let Node::Read { array, .. } = node {
-        let written = arena.array_info(array).ordinal != ORDINAL;
-        let zero = arena.zero(width);
-        return match written {
-            true => Shadow {
-                value: term,
-                unknown: zero,
-            },
-            false => Shadow {
-                value: zero,
-                unknown: arena.all_ones(width),
-            },
-        };
+        return shadow_of_read(arena, term, array);
     }
     let is_known = |arena: &Arena, operand: ExprId| {
         arena
