@@ -123,119 +123,122 @@ pub(crate) fn prepare(
     disk: Option<&Disk>,
     around: &mut ExecContext<'_>,
 ) -> Result<(HostState, Vec<Execution>), Interrupt> {
-    {
-        let mut names = Names::default();
-        let args = strings(&config.args, &mut names, around)?;
-        let env = strings(&config.env, &mut names, around)?;
-        let (mut files, cwd) = match disk {
-            Some(disk) => {
-                let files = disk.mount();
-                let cwd = files.tree.lookup(ROOT, &config.cwd, true);
-                (files, cwd.unwrap_or(ROOT))
-            }
-            None => layers::build_root(config, around)?,
+    let mut names = Names::default();
+    let args = strings(&config.args, &mut names, around)?;
+    let env = strings(&config.env, &mut names, around)?;
+    let (mut files, cwd) = match disk {
+        Some(disk) => {
+            let files = disk.mount();
+            let cwd = files.tree.lookup(ROOT, &config.cwd, true);
+            (files, cwd.unwrap_or(ROOT))
+        }
+        None => layers::build_root(config, around)?,
+    };
+    let mut starting = vec![(config.image, args, env, cwd)];
+    for other in &config.others {
+        let made = files.tree.create_directories(ROOT, &other.cwd);
+        let cwd = made.map_err(|errno| layers::refused(&other.cwd, errno))?;
+        let args = strings(&other.args, &mut names, around)?;
+        let env = strings(&other.env, &mut names, around)?;
+        starting.push((other.image, args, env, cwd));
+    }
+    let mut executables = Vec::new();
+    for (image, args, _, cwd) in &starting {
+        let name = args.first().cloned();
+        let name = name.unwrap_or_else(|| Buffer::zeroed(0));
+        executables.push(layers::install_started(
+            &name, *image, *cwd, config, &mut files,
+        ));
+    }
+    if disk.is_none() {
+        files.tree.start();
+    }
+    let others = config.others.iter().map(|other| &other.stdin);
+    let stdins: Vec<&Stdin> = std::iter::once(&config.stdin).chain(others).collect();
+    let inputs: Result<Vec<Input>, Interrupt> =
+        stdins.iter().map(|given| stdin(given, around)).collect();
+    files.feed(inputs?);
+    if config.options.symbolic_file_modes && disk.is_none() {
+        symbolic_modes::create(config, starting[0].3, &mut files, around)?;
+    }
+    let (mut processes, mut executions) = (Vec::new(), Vec::new());
+    for ((image, args, env, cwd), file) in starting.into_iter().zip(executables) {
+        let pid = config.options.first_pid + processes.len() as u32;
+        let name = args.first().map(|name| name.bytes().to_vec());
+        let execution = Execution {
+            image,
+            file,
+            name: name.unwrap_or_default(),
+            args,
+            env,
         };
-        let mut starting = vec![(config.image, args, env, cwd)];
-        for other in &config.others {
-            let made = files.tree.create_directories(ROOT, &other.cwd);
-            let cwd = made.map_err(|errno| layers::refused(&other.cwd, errno))?;
-            let args = strings(&other.args, &mut names, around)?;
-            let env = strings(&other.env, &mut names, around)?;
-            starting.push((other.image, args, env, cwd));
-        }
-        let mut executables = Vec::new();
-        for (image, args, _, cwd) in &starting {
-            let name = args.first().cloned();
-            let name = name.unwrap_or_else(|| Buffer::zeroed(0));
-            executables.push(layers::install_started(
-                &name, *image, *cwd, config, &mut files,
-            ));
-        }
-        if disk.is_none() {
-            files.tree.start();
-        }
-        let others = config.others.iter().map(|other| &other.stdin);
-        let stdins: Vec<&Stdin> = std::iter::once(&config.stdin).chain(others).collect();
-        let inputs: Result<Vec<Input>, Interrupt> =
-            stdins.iter().map(|given| stdin(given, around)).collect();
-        files.feed(inputs?);
-        if config.options.symbolic_file_modes && disk.is_none() {
-            symbolic_modes::create(config, starting[0].3, &mut files, around)?;
-        }
-        let (mut processes, mut tasks, mut executions) = (Vec::new(), Vec::new(), Vec::new());
-        for ((image, args, env, cwd), file) in starting.into_iter().zip(executables) {
-            let pid = config.options.first_pid + processes.len() as u32;
-            let name = args.first().map(|name| name.bytes().to_vec());
-            let execution = Execution {
-                image,
-                file,
-                name: name.unwrap_or_default(),
-                args,
-                env,
-            };
-            let number = processes.len();
-            let reads = number == 0 || *stdins[number] != Stdin::Empty;
-            let descriptors = standard_streams(&mut files, reads.then_some(number as u16));
-            processes.push(Arc::new(ProcessState {
-                image,
-                execution: Arc::new(execution.clone()),
-                ..first_process(pid, cwd, descriptors)
-            }));
-            tasks.push(Arc::new(TaskState::new(pid, pid)));
-            executions.push(execution);
-        }
-        let next_pid = config.options.first_pid + processes.len() as u32;
-        let mut network = Network::new(config.addresses.clone(), config.routes.clone());
-        network.skip_ports(config.options.skipped_ports);
-        let state = HostState {
-            clock_ns: 0,
-            uptime_ns: config.options.uptime_ns,
-            start_time_ns: config.start_time_ns,
-            clock_rate: Arc::default(),
-            instructions: 0,
-            names: (Arc::new(b"host".to_vec()), Arc::new(b"(none)".to_vec())),
-            files,
-            outputs: Default::default(),
-            printed: 0,
-            uncounted_writes: 0,
-            random: config.random_seed,
-            notices: Arc::default(),
-            options: Arc::new(config.options.clone()),
-            objects: Slots::default(),
-            network,
-            processes,
-            init: Arc::new(init()),
-            tasks,
-            next_pid,
-            has_exits: false,
-            has_lent_memory: false,
-            new_tasks: Vec::new(),
-            schedule: Schedule::new(config.options.scheduler),
-            ipc: Default::default(),
-            limits_processor_time: false,
-            timers: Slots::default(),
-            injected: Vec::new(),
-            memory_changes: Vec::new(),
-            segment_bytes: 0,
-            internal_call: false,
-            faults: Default::default(),
-            log: config.options.logs_calls.then(Arc::default),
-            points: config.options.logs_points.then(Arc::default),
-            packets: config.options.logs_packets.then(Arc::default),
-            watchers: Default::default(),
-            asynchronous: Default::default(),
-            file_watchers: Default::default(),
-            in_transit: Vec::new(),
-            lock_releases: 0,
-            waits: 0,
-            exit_statuses: Arc::new(vec![None; executions.len()]),
-            wire: crate::packets::Wire::new(config.is_networked()),
-            exposed: Default::default(),
-            origins: Default::default(),
-            watches: Arc::new(config.watches.clone()),
-            setup: Arc::new(crate::Setup::new(config.boot.clone())),
-        };
-        Ok((state, executions))
+        let number = processes.len();
+        let reads = number == 0 || *stdins[number] != Stdin::Empty;
+        let descriptors = standard_streams(&mut files, reads.then_some(number as u16));
+        processes.push(Arc::new(ProcessState {
+            image,
+            execution: Arc::new(execution.clone()),
+            ..first_process(pid, cwd, descriptors)
+        }));
+        executions.push(execution);
+    }
+    Ok((first_state(config, files, processes), executions))
+}
+
+/// The state of a host that boots with these files and processes.
+fn first_state(config: &HostConfig, files: Files, processes: Vec<Arc<ProcessState>>) -> HostState {
+    let tasks = processes.iter().map(|process| process.pid);
+    let tasks = tasks.map(|pid| Arc::new(TaskState::new(pid, pid)));
+    let next_pid = config.options.first_pid + processes.len() as u32;
+    let mut network = Network::new(config.addresses.clone(), config.routes.clone());
+    network.skip_ports(config.options.skipped_ports);
+    HostState {
+        clock_ns: 0,
+        uptime_ns: config.options.uptime_ns,
+        start_time_ns: config.start_time_ns,
+        clock_rate: Arc::default(),
+        instructions: 0,
+        names: (Arc::new(b"host".to_vec()), Arc::new(b"(none)".to_vec())),
+        files,
+        outputs: Default::default(),
+        printed: 0,
+        uncounted_writes: 0,
+        random: config.random_seed,
+        notices: Arc::default(),
+        options: Arc::new(config.options.clone()),
+        objects: Slots::default(),
+        network,
+        exit_statuses: Arc::new(vec![None; processes.len()]),
+        tasks: tasks.collect(),
+        processes,
+        init: Arc::new(init()),
+        next_pid,
+        has_exits: false,
+        has_lent_memory: false,
+        new_tasks: Vec::new(),
+        schedule: Schedule::new(config.options.scheduler),
+        ipc: Default::default(),
+        limits_processor_time: false,
+        timers: Slots::default(),
+        injected: Vec::new(),
+        memory_changes: Vec::new(),
+        segment_bytes: 0,
+        internal_call: false,
+        faults: Default::default(),
+        log: config.options.logs_calls.then(Arc::default),
+        points: config.options.logs_points.then(Arc::default),
+        packets: config.options.logs_packets.then(Arc::default),
+        watchers: Default::default(),
+        asynchronous: Default::default(),
+        file_watchers: Default::default(),
+        in_transit: Vec::new(),
+        lock_releases: 0,
+        waits: 0,
+        wire: crate::packets::Wire::new(config.is_networked()),
+        exposed: Default::default(),
+        origins: Default::default(),
+        watches: Arc::new(config.watches.clone()),
+        setup: Arc::new(crate::Setup::new(config.boot.clone())),
     }
 }
 

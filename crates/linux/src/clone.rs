@@ -89,31 +89,34 @@ impl Kernel<'_, '_> {
         Ok(())
     }
 
-    /// Creates a thread or a process.
-    pub fn clone_task(&mut self, args: CloneArgs) -> Answer {
-        let is_thread = args.flags & CLONE_THREAD != 0;
-        let is_native = self.guest.is_some();
-        let has_start = args.entry.is_some() || is_native;
-        if is_thread && (args.flags & CLONE_VM == 0 || !has_start) {
-            return Err(Errno::EINVAL.into());
-        }
-        self.check_process_limit()?;
+    /// Fails with `EAGAIN` if there are as many tasks as the host or the process can have.
+    fn check_task_limit(&mut self) -> Result<(), Errno> {
         let live = self.host.tasks_of(self.process().pid).count();
         let most = self.host.options.limits.tasks;
-        if live >= everett_vm::MAX_STACKS as usize - 1 || self.host.tasks.len() >= most {
-            self.host.reach_limit("max-processes");
-            let warning = match self.host.tasks.len() >= most {
-                true => format!(
-                    "there are no more than {most} processes and threads; see `max_processes`"
-                ),
-                false => format!("a process has no more than {live} threads"),
-            };
-            self.host.warn(warning);
-            return Err(Errno::EAGAIN.into());
+        let is_host_full = self.host.tasks.len() >= most;
+        if live < everett_vm::MAX_STACKS as usize - 1 && !is_host_full {
+            return Ok(());
         }
-        let stack = self.free_stack();
+        self.host.reach_limit("max-processes");
+        let warning = match is_host_full {
+            true => {
+                format!("there are no more than {most} processes and threads; see `max_processes`")
+            }
+            false => format!("a process has no more than {live} threads"),
+        };
+        self.host.warn(warning);
+        Err(Errno::EAGAIN)
+    }
+
+    /// Returns the thread of a new task.
+    fn cloned_thread(
+        &mut self,
+        args: &CloneArgs,
+        stack: u32,
+        borrows_memory: bool,
+    ) -> Result<Thread, Stop> {
         let mut thread = match args.entry {
-            _ if is_native => Thread::new(stack),
+            _ if self.guest.is_some() => Thread::new(stack),
             Some((function, argument)) => self.thread_at(function, argument, stack)?,
             None => {
                 let mut thread = self.vm.thread.clone();
@@ -121,16 +124,30 @@ impl Kernel<'_, '_> {
                 thread
             }
         };
-        let borrows_memory = !is_thread && args.borrows_memory();
-        if borrows_memory && args.flags & CLONE_SETTLS == 0 {
+        let sets_locals = args.flags & CLONE_SETTLS != 0;
+        if borrows_memory && !sets_locals {
             thread.locals = self.vm.thread.locals.clone();
         }
         thread.floats = self.vm.thread.floats;
-        if args.flags & CLONE_SETTLS != 0 {
-            thread.fs_base = args.tls;
-        } else {
-            thread.fs_base = self.vm.thread.fs_base;
+        thread.fs_base = match sets_locals {
+            true => args.tls,
+            false => self.vm.thread.fs_base,
+        };
+        Ok(thread)
+    }
+
+    /// Creates a thread or a process.
+    pub fn clone_task(&mut self, args: CloneArgs) -> Answer {
+        let is_thread = args.flags & CLONE_THREAD != 0;
+        let has_start = args.entry.is_some() || self.guest.is_some();
+        if is_thread && (args.flags & CLONE_VM == 0 || !has_start) {
+            return Err(Errno::EINVAL.into());
         }
+        self.check_process_limit()?;
+        self.check_task_limit()?;
+        let stack = self.free_stack();
+        let borrows_memory = !is_thread && args.borrows_memory();
+        let thread = self.cloned_thread(&args, stack, borrows_memory)?;
         if args.flags & CLONE_PARENT_SETTID != 0 {
             self.check(args.parent_tid, 4, true)?;
         }

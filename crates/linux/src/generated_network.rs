@@ -89,26 +89,13 @@ impl HostState {
     }
 
     fn udp_text(&self, domain: Domain) -> String {
-        const CONNECTED: u8 = 1;
-        const UNCONNECTED: u8 = 7;
         let mut text = title(domain, "   sl", " ref pointer drops", UDP_WIDTH);
         let all = self.sockets().filter(|(_, socket)| {
             let is_bound = socket.local.internet().is_some_and(|own| own.port() != 0);
             socket.is_udp() && socket.domain == domain && is_bound
         });
         for (number, (id, socket)) in all.enumerate() {
-            let columns = Columns {
-                number: format!("{number:5}"),
-                state: match socket.is_connected() {
-                    true => CONNECTED,
-                    false => UNCONNECTED,
-                },
-                sent: 0,
-                received: socket.inbox.len(),
-                owner: self.owner_of(socket, Some(id)),
-                references: 2,
-                rest: "0",
-            };
+            let columns = self.datagram_columns(format!("{number:5}"), id, socket);
             push_row(&mut text, socket, &columns, UDP_WIDTH);
         }
         text
@@ -116,23 +103,10 @@ impl HostState {
 
     /// Raw sockets, whose ports are the numbers of their protocols.
     fn raw_text(&self) -> String {
-        const CONNECTED: u8 = 1;
-        const UNCONNECTED: u8 = 7;
         let mut text = title(Domain::Inet, "  sl", " ref pointer drops", 0);
         let all = self.sockets().filter(|(_, socket)| socket.is_raw());
         for (id, socket) in all {
-            let columns = Columns {
-                number: format!("{:4}", socket.protocol),
-                state: match socket.is_connected() {
-                    true => CONNECTED,
-                    false => UNCONNECTED,
-                },
-                sent: 0,
-                received: socket.inbox.len(),
-                owner: self.owner_of(socket, Some(id)),
-                references: 2,
-                rest: "0",
-            };
+            let columns = self.datagram_columns(format!("{:4}", socket.protocol), id, socket);
             let mut shown = socket.clone();
             let own = shown.local.internet().map(|own| own.ip());
             let own = own.unwrap_or(unspecified(Domain::Inet));
@@ -140,6 +114,24 @@ impl HostState {
             push_row(&mut text, &shown, &columns, 0);
         }
         text
+    }
+
+    /// What the line about a UDP or raw socket has besides its addresses.
+    fn datagram_columns(&self, number: String, id: ObjectId, socket: &Socket) -> Columns {
+        const CONNECTED: u8 = 1;
+        const UNCONNECTED: u8 = 7;
+        Columns {
+            number,
+            state: match socket.is_connected() {
+                true => CONNECTED,
+                false => UNCONNECTED,
+            },
+            sent: 0,
+            received: socket.inbox.len(),
+            owner: self.owner_of(socket, Some(id)),
+            references: 2,
+            rest: "0",
+        }
     }
 
     /// A list in `/proc/net` that is not one of sockets.

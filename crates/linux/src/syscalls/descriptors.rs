@@ -251,8 +251,6 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
     const NOTIFY: i32 = 1026;
     /// `F_UNLCK`: no file has a lease.
     const NO_LEASE: u64 = 2;
-    const CHANGEABLE: u32 =
-        OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::DIRECT | OpenFlags::NO_ACCESS_TIME;
     /// What also works for files that were opened with `O_PATH`.
     const OF_PATHS: [i32; 5] = [
         DUPLICATE,
@@ -284,26 +282,7 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
             Ok(Value::concrete(u64::from(flags)))
         }
         SET_FLAGS => {
-            let new = OpenFlags(call.args[2] as u32 & !description.flags.0);
-            if new.has(OpenFlags::NO_ACCESS_TIME)
-                && let Target::Inode(id) = description.target
-            {
-                let inode = kernel.host.files.tree.get(id);
-                kernel.fs_credentials().check_owner(inode)?;
-            }
-            let is_file = matches!(description.target, Target::Inode(id)
-                if kernel.host.files.tree.get(id).is_regular());
-            if new.has(OpenFlags::DIRECT) && !is_file && !kernel.is_pipe(&description) {
-                return Err(Errno::EINVAL.into());
-            }
-            let wants_signals = call.args[2] as u32 & OpenFlags::ASYNC != 0;
-            if wants_signals != description.flags.has(OpenFlags::ASYNC) {
-                kernel.set_asynchronous(fd, descriptor.description, wants_signals);
-            }
-            if let Some(open) = kernel.host.files.description_mut(descriptor.description) {
-                let flags = open.flags.0 & !CHANGEABLE | call.args[2] as u32 & CHANGEABLE;
-                open.flags = OpenFlags(flags);
-            }
+            kernel.set_flags((fd, descriptor), &description, call.args[2] as u32)?;
             Ok(Value::ZERO)
         }
         command @ (locks::GET_LOCK
@@ -350,6 +329,38 @@ fn fcntl(kernel: &mut Kernel<'_, '_>, call: &Call) -> Answer {
 }
 
 impl Kernel<'_, '_> {
+    /// `F_SETFL`: changes the flags of an open file.
+    fn set_flags(
+        &mut self,
+        (fd, descriptor): (i32, Descriptor),
+        description: &Description,
+        flags: u32,
+    ) -> Result<(), Stop> {
+        const CHANGEABLE: u32 =
+            OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::DIRECT | OpenFlags::NO_ACCESS_TIME;
+        let new = OpenFlags(flags & !description.flags.0);
+        if new.has(OpenFlags::NO_ACCESS_TIME)
+            && let Target::Inode(id) = description.target
+        {
+            let inode = self.host.files.tree.get(id);
+            self.fs_credentials().check_owner(inode)?;
+        }
+        let is_file = matches!(description.target, Target::Inode(id)
+            if self.host.files.tree.get(id).is_regular());
+        if new.has(OpenFlags::DIRECT) && !is_file && !self.is_pipe(&description) {
+            return Err(Errno::EINVAL.into());
+        }
+        let wants_signals = flags & OpenFlags::ASYNC != 0;
+        if wants_signals != description.flags.has(OpenFlags::ASYNC) {
+            self.set_asynchronous(fd, descriptor.description, wants_signals);
+        }
+        if let Some(open) = self.host.files.description_mut(descriptor.description) {
+            let flags = open.flags.0 & !CHANGEABLE | flags & CHANGEABLE;
+            open.flags = OpenFlags(flags);
+        }
+        Ok(())
+    }
+
     fn move_to(&mut self, descriptor: Descriptor, offset: u64) -> Value {
         if let Some(description) = self.host.files.description_mut(descriptor.description) {
             description.offset = offset;

@@ -626,29 +626,41 @@ impl Kernel<'_, '_> {
                 InodeKind::Regular(_) if self.is_sealed(id) => return Err(Errno::EPERM.into()),
                 InodeKind::Regular(_) if written == 0 => {}
                 InodeKind::Regular(bytes) => {
-                    let start = match at {
-                        _ if description.flags.has(OpenFlags::APPEND) => bytes.len(),
-                        At::Current => description.offset,
-                        At::Offset(offset) => offset,
-                    };
-                    let end = self.end_in_file("write", start, written)?;
-                    let end = self.limit_file(start, end)?;
-                    let end = self.sealed_end(id, start, end)?;
-                    let written = end - start;
-                    let is_synced = description.flags.has(OpenFlags::DSYNC);
-                    let parts = first_bytes(parts, written);
-                    self.write_regular(id, start, &parts);
-                    if is_synced {
-                        self.host.files.sync(id);
-                    }
-                    self.advance(descriptor, at, end);
-                    return Ok(Value::concrete(written));
+                    let inode = (id, bytes.len());
+                    return self.write_parts((descriptor, &description), inode, parts, at);
                 }
                 InodeKind::Device(Device::Full) => return Err(Errno::ENOSPC.into()),
                 InodeKind::Device(_) => {}
                 _ => return Err(Errno::EBADF.into()),
             },
         }
+        Ok(Value::concrete(written))
+    }
+
+    /// Writes to a regular file as much as its limits and seals allow.
+    fn write_parts(
+        &mut self,
+        (descriptor, description): (Descriptor, &Description),
+        (id, size): (crate::ids::InodeId, u64),
+        parts: Vec<Buffer>,
+        at: At,
+    ) -> Answer {
+        let start = match at {
+            _ if description.flags.has(OpenFlags::APPEND) => size,
+            At::Current => description.offset,
+            At::Offset(offset) => offset,
+        };
+        let given = parts.iter().map(|part| part.len() as u64).sum();
+        let end = self.end_in_file("write", start, given)?;
+        let end = self.limit_file(start, end)?;
+        let end = self.sealed_end(id, start, end)?;
+        let written = end - start;
+        let parts = first_bytes(parts, written);
+        self.write_regular(id, start, &parts);
+        if description.flags.has(OpenFlags::DSYNC) {
+            self.host.files.sync(id);
+        }
+        self.advance(descriptor, at, end);
         Ok(Value::concrete(written))
     }
 

@@ -197,29 +197,8 @@ impl Kernel<'_, '_> {
                 self.write_bytes(argument, &bytes)?;
             }
             request::SET_WINDOW => self.set_window(id, argument)?,
-            request::FLUSH => {
-                let (input, output) = match argument {
-                    0 => (true, false),
-                    1 => (false, true),
-                    2 => (true, true),
-                    _ => return Err(Errno::EINVAL.into()),
-                };
-                if let Some(terminal) = terminal_mut(self.host, id) {
-                    terminal.flush(input, output);
-                }
-                self.host.announce(id, event::READING | event::PRIORITY);
-            }
-            request::FLOW => {
-                let line = state.line;
-                let terminal = terminal_mut(self.host, id).ok_or(Errno::EIO)?;
-                match argument {
-                    0 | 1 => terminal.stop(argument == 0),
-                    2 | 3 => terminal.send_stop(argument == 2),
-                    _ => return Err(Errno::EINVAL.into()),
-                }
-                self.host.announce(line, event::WRITING);
-                self.host.announce(id, event::READING | event::PRIORITY);
-            }
+            request::FLUSH => self.flush_terminal(id, argument)?,
+            request::FLOW => self.control_flow(id, argument)?,
             request::PACKETS if is_holder => {
                 let value = self.read_value(argument, 4)?;
                 let value = self.vm.concretize(value)?;
@@ -237,6 +216,35 @@ impl Kernel<'_, '_> {
             _ => return self.session_request(id, is_holder, request, argument),
         }
         Ok(Value::ZERO)
+    }
+
+    /// `TCFLSH`: drops what was typed, what is shown, or both.
+    fn flush_terminal(&mut self, id: ObjectId, argument: u64) -> Result<(), Errno> {
+        let (input, output) = match argument {
+            0 => (true, false),
+            1 => (false, true),
+            2 => (true, true),
+            _ => return Err(Errno::EINVAL),
+        };
+        if let Some(terminal) = terminal_mut(self.host, id) {
+            terminal.flush(input, output);
+        }
+        self.host.announce(id, event::READING | event::PRIORITY);
+        Ok(())
+    }
+
+    /// `TCXONC`: stops or continues the output, or asks the other side to.
+    fn control_flow(&mut self, id: ObjectId, argument: u64) -> Result<(), Errno> {
+        let terminal = terminal_mut(self.host, id).ok_or(Errno::EIO)?;
+        let line = terminal.line;
+        match argument {
+            0 | 1 => terminal.stop(argument == 0),
+            2 | 3 => terminal.send_stop(argument == 2),
+            _ => return Err(Errno::EINVAL),
+        }
+        self.host.announce(line, event::WRITING);
+        self.host.announce(id, event::READING | event::PRIORITY);
+        Ok(())
     }
 
     fn set_window(&mut self, id: ObjectId, argument: u64) -> Result<(), Stop> {
