@@ -245,14 +245,7 @@ impl Path {
     pub fn following(trace: Arc<Trace>) -> Path {
         let mut path = Path::default();
         if let Some(pending) = &trace.pending {
-            path.weight = Weight {
-                halvings: pending.halvings,
-            };
-            path.depth = pending.depth;
-            path.counted = pending.instructions;
-            path.printed = pending.printed;
-            path.notes_heard = pending.notes;
-            path.seeds = Seeds::new(pending.seeds.iter().copied());
+            path.take_position(pending);
         }
         let at_its_end = trace
             .pending
@@ -269,6 +262,16 @@ impl Path {
             path.follow = Some(Box::new(Follow::new(trace)));
         }
         path
+    }
+
+    /// Takes over what a pending trace says about the path at its end.
+    fn take_position(&mut self, pending: &Pending) {
+        self.weight.halvings = pending.halvings;
+        self.depth = pending.depth;
+        self.counted = pending.instructions;
+        self.printed = pending.printed;
+        self.notes_heard = pending.notes;
+        self.seeds = Seeds::new(pending.seeds.iter().copied());
     }
 
     /// Creates the start of a path that follows several pending traces as long as their answers are
@@ -294,12 +297,7 @@ impl Path {
         let Some((longest, _)) = longest else { return };
         let Companion { trace, model } = companions.swap_remove(longest);
         if let Some(pending) = &trace.pending {
-            self.weight.halvings = pending.halvings;
-            self.depth = pending.depth;
-            self.counted = pending.instructions;
-            self.printed = pending.printed;
-            self.notes_heard = pending.notes;
-            self.seeds = Seeds::new(pending.seeds.iter().copied());
+            self.take_position(pending);
         }
         self.model = model;
         let mut follow = Follow::new(trace);

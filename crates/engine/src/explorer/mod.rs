@@ -277,6 +277,20 @@ pub struct Explorer<'a> {
     pub(crate) given_replay: u64,
 }
 
+/// Opens the file for states that do not fit into memory.
+fn spill_file(config: &ExplorerConfig, start: &Start) -> Result<Option<SpillFile>, ExplorerError> {
+    let index_memory = config.limits.max_memory.unwrap_or(1 << 30) / SPILL_INDEX_PART;
+    Ok(match (config.spill.as_deref(), start) {
+        (Some(path), Start::Saved(saved)) => {
+            let beside = |name: &PathBuf| path.with_file_name(name);
+            let older: Vec<PathBuf> = saved.files.iter().map(beside).collect();
+            Some(SpillFile::open(path, &older, index_memory)?)
+        }
+        (Some(path), _) => Some(SpillFile::create(path, index_memory)?),
+        (None, _) => None,
+    })
+}
+
 impl<'a> Explorer<'a> {
     /// Creates a search at its start.
     pub fn new(
@@ -284,7 +298,6 @@ impl<'a> Explorer<'a> {
         config: ExplorerConfig,
         start: Start,
     ) -> Result<Explorer<'a>, ExplorerError> {
-        let index_memory = config.limits.max_memory.unwrap_or(1 << 30) / SPILL_INDEX_PART;
         let solver = SolverConfig {
             deadline: config.limits.max_time,
             ..config.solver.clone()
@@ -325,15 +338,7 @@ impl<'a> Explorer<'a> {
             in_backlog: 0,
             unsaved: 0,
             named_losses: 0,
-            spill: match (config.spill.as_deref(), &start) {
-                (Some(path), Start::Saved(saved)) => {
-                    let beside = |name: &PathBuf| path.with_file_name(name);
-                    let older: Vec<PathBuf> = saved.files.iter().map(beside).collect();
-                    Some(SpillFile::open(path, &older, index_memory)?)
-                }
-                (Some(path), _) => Some(SpillFile::create(path, index_memory)?),
-                (None, _) => None,
-            },
+            spill: spill_file(&config, &start)?,
             ticks: 0,
             closing: Closing::default(),
             rounds_left: 0,
@@ -352,35 +357,41 @@ impl<'a> Explorer<'a> {
             given_replay: 0,
             config,
         };
+        explorer.begin(start)?;
+        Ok(explorer)
+    }
+
+    /// Adds the states with which the search begins.
+    fn begin(&mut self, start: Start) -> Result<(), ExplorerError> {
         match start {
-            Start::Beginning if explorer.is_world() => explorer.begin_worlds(None),
-            Start::World(traces) => explorer.begin_worlds(Some(&traces)),
+            Start::Beginning if self.is_world() => self.begin_worlds(None),
+            Start::World(traces) => self.begin_worlds(Some(&traces)),
             Start::Beginning => {
-                let seeds = 0..explorer.config.seeds.len() as u32;
-                let paths = match explorer.config.seeds_apart {
+                let seeds = 0..self.config.seeds.len() as u32;
+                let paths = match self.config.seeds_apart {
                     true => Path::of_each_seed(seeds.end),
                     false => vec![Path {
                         seeds: Seeds::new(seeds),
                         ..Path::default()
                     }],
                 };
-                paths.into_iter().for_each(|path| explorer.add_path(path));
+                paths.into_iter().for_each(|path| self.add_path(path));
             }
             Start::Nothing => {}
             Start::States(traces) => {
                 let paths = traces.into_iter().map(Arc::new).map(Path::following);
-                paths.for_each(|path| explorer.add_path(path));
+                paths.for_each(|path| self.add_path(path));
             }
-            Start::Trace(trace) => explorer.add_path(Path::following(Arc::new(trace))),
-            Start::Loosely(trace) => explorer.add_path(Path::following_loosely(Arc::new(trace))),
-            Start::Pending(worlds) => explorer.take_up(worlds)?,
-            Start::Worlds(worlds) => explorer.take_up_worlds(worlds)?,
+            Start::Trace(trace) => self.add_path(Path::following(Arc::new(trace))),
+            Start::Loosely(trace) => self.add_path(Path::following_loosely(Arc::new(trace))),
+            Start::Pending(worlds) => self.take_up(worlds)?,
+            Start::Worlds(worlds) => self.take_up_worlds(worlds)?,
             Start::Saved(saved) => {
-                explorer.older_files = saved.files.clone();
-                explorer.restore_saved(*saved)?;
+                self.older_files = saved.files.clone();
+                self.restore_saved(*saved)?;
             }
         }
-        Ok(explorer)
+        Ok(())
     }
 
     /// Returns whether it explores worlds of several hosts rather than a single program.

@@ -10,6 +10,18 @@ use crate::worker::{Other, RunFor};
 /// KLEE's text about a fork beyond the share of its place.
 const SKIPPED: &str = "skipping fork and concretizing condition (MaxStatic*Pct limit reached)";
 
+/// What happens to a state after a slice of its batch.
+enum AfterSlice {
+    /// It continues its batch.
+    Continues(Box<State>),
+    /// It completes the instruction that forked, which ends its batch.
+    Completes(Box<State>),
+    /// Its batch is over.
+    Stays(Box<State>),
+    /// Its path has ended, or is cut off.
+    Gone,
+}
+
 impl Explorer<'_> {
     /// Runs the state that the searcher picks for a batch. Returns why the search stops, if it
     /// does.
@@ -82,76 +94,20 @@ impl Explorer<'_> {
             }
             self.count_executed(&mut state, before);
             self.note_coverage(&mut state);
-            match (exit, fork) {
-                // The instruction asks another question, which stays open.
-                (HostExit::Suspended, Some(_)) if completes => break,
-                // Another worker took the last fork: the question stays open.
-                (HostExit::Suspended, Some(_)) if !self.reserve(Counted::Forks) => break,
-                (HostExit::Suspended, Some(fork)) => {
-                    let of_data = fork.is_of_data();
-                    if let Some(child) = self.fork(id, &mut state, fork, listener)
-                        && self.config.completes_forks
-                        && of_data
-                    {
-                        self.complete(child, listener);
-                        completes = true;
-                        continue;
-                    }
-                    if self.is_over_depth(&state) {
-                        self.note_limit("max-depth");
-                        return self.cut(id, state, "max-depth", listener);
-                    }
+            let next = self.after_slice(id, state, (exit, fork, completes), listener);
+            state = match next {
+                AfterSlice::Continues(state) => state,
+                AfterSlice::Completes(next) => {
+                    state = next;
+                    completes = true;
+                    continue;
                 }
-                (HostExit::Suspended, None) if Self::opens_region(&mut state) => {
-                    match self.open_region(id, &mut state, listener) {
-                        Opened::Continues if self.is_over_depth(&state) => {
-                            self.note_limit("max-depth");
-                            return self.cut(id, state, "max-depth", listener);
-                        }
-                        Opened::Continues => {}
-                        Opened::Stands => break,
-                        Opened::Lost => {
-                            self.note_lost(1, "its paths cannot be merged again");
-                            return self.cut(id, state, LOST, listener);
-                        }
-                    }
-                }
-                // The time is over, and a question is open.
-                (HostExit::Suspended, None) if self.is_stopping() || self.must_leave() => break,
-                // The instruction waits for memory.
-                (HostExit::Suspended, None) if self.clear_room() => {
-                    // Workers that leave hand their states over between batches.
-                    let hands_over = self.is_waiting_for_team();
-                    if hands_over {
-                        break;
-                    }
-                }
-                (HostExit::Suspended, None) => {
-                    self.note_limit("max-memory");
-                    return self.cut(id, state, "max-memory", listener);
-                }
-                (HostExit::Ended(_), _) if !self.reserve(Counted::Paths) => {
-                    state = self.before_its_end(&state);
+                AfterSlice::Stays(next) => {
+                    state = next;
                     break;
                 }
-                (HostExit::Ended(ending), _) => return self.end(id, state, ending, listener),
-                _ => {}
-            }
-            if let Some(message) = state.path.diverged.take() {
-                self.warnings
-                    .push(format!("a trace could not be followed: {message}"));
-                self.note_limit("diverged");
-                return self.cut(id, state, "diverged", listener);
-            }
-            if self.hangs(&state) {
-                if !self.reserve(Counted::Paths) {
-                    state = self.before_its_end(&state);
-                    break;
-                }
-                self.note_limit("max-instructions");
-                let bug = state.hang();
-                return self.end(id, state, Ending::Bug(Box::new(bug)), listener);
-            }
+                AfterSlice::Gone => return,
+            };
             let forks = self.statistics.forks - forks_before;
             let forked = forks >= FORKS_A_BATCH || (forks > 0 && self.config.selects_after_forks);
             let is_full = forked || completes || self.has_grown() || self.is_asked_for_states();
@@ -168,6 +124,115 @@ impl Explorer<'_> {
         self.frontier.set_info(id, info);
         self.frontier.put(id, Stored::Live(state));
         self.searcher.updated(&self.frontier, id);
+    }
+
+    /// Handles the end of a slice: forks, and ends or cuts the path. `completes` says whether the
+    /// state completed an instruction that forked.
+    #[inline]
+    fn after_slice(
+        &mut self,
+        id: StateId,
+        mut state: Box<State>,
+        (exit, fork, completes): (HostExit, Option<Fork>, bool),
+        listener: &mut dyn Listener,
+    ) -> AfterSlice {
+        match (exit, fork) {
+            // The instruction asks another question, which stays open.
+            (HostExit::Suspended, Some(_)) if completes => return AfterSlice::Stays(state),
+            // Another worker took the last fork: the question stays open.
+            (HostExit::Suspended, Some(_)) if !self.reserve(Counted::Forks) => {
+                return AfterSlice::Stays(state);
+            }
+            (HostExit::Suspended, Some(fork)) => {
+                let of_data = fork.is_of_data();
+                if let Some(child) = self.fork(id, &mut state, fork, listener)
+                    && self.config.completes_forks
+                    && of_data
+                {
+                    self.complete(child, listener);
+                    return AfterSlice::Completes(state);
+                }
+                if self.is_over_depth(&state) {
+                    return self.cut_off(id, state, "max-depth", listener);
+                }
+            }
+            (HostExit::Suspended, None) if Self::opens_region(&mut state) => {
+                match self.open_region(id, &mut state, listener) {
+                    Opened::Continues if self.is_over_depth(&state) => {
+                        return self.cut_off(id, state, "max-depth", listener);
+                    }
+                    Opened::Continues => {}
+                    Opened::Stands => return AfterSlice::Stays(state),
+                    Opened::Lost => {
+                        self.note_lost(1, "its paths cannot be merged again");
+                        self.cut(id, state, LOST, listener);
+                        return AfterSlice::Gone;
+                    }
+                }
+            }
+            // The time is over, and a question is open.
+            (HostExit::Suspended, None) if self.is_stopping() || self.must_leave() => {
+                return AfterSlice::Stays(state);
+            }
+            // The instruction waits for memory.
+            (HostExit::Suspended, None) if self.clear_room() => {
+                // Workers that leave hand their states over between batches.
+                let hands_over = self.is_waiting_for_team();
+                if hands_over {
+                    return AfterSlice::Stays(state);
+                }
+            }
+            (HostExit::Suspended, None) => {
+                return self.cut_off(id, state, "max-memory", listener);
+            }
+            (HostExit::Ended(_), _) if !self.reserve(Counted::Paths) => {
+                return AfterSlice::Stays(self.before_its_end(&state));
+            }
+            (HostExit::Ended(ending), _) => {
+                self.end(id, state, ending, listener);
+                return AfterSlice::Gone;
+            }
+            _ => {}
+        }
+        self.after_instruction(id, state, listener)
+    }
+
+    /// Cuts off a path at a limit.
+    fn cut_off(
+        &mut self,
+        id: StateId,
+        state: Box<State>,
+        limit: &'static str,
+        listener: &mut dyn Listener,
+    ) -> AfterSlice {
+        self.note_limit(limit);
+        self.cut(id, state, limit, listener);
+        AfterSlice::Gone
+    }
+
+    /// Ends a path that diverged from its trace or hangs.
+    #[inline]
+    fn after_instruction(
+        &mut self,
+        id: StateId,
+        mut state: Box<State>,
+        listener: &mut dyn Listener,
+    ) -> AfterSlice {
+        if let Some(message) = state.path.diverged.take() {
+            self.warnings
+                .push(format!("a trace could not be followed: {message}"));
+            return self.cut_off(id, state, "diverged", listener);
+        }
+        if self.hangs(&state) {
+            if !self.reserve(Counted::Paths) {
+                return AfterSlice::Stays(self.before_its_end(&state));
+            }
+            self.note_limit("max-instructions");
+            let bug = state.hang();
+            self.end(id, state, Ending::Bug(Box::new(bug)), listener);
+            return AfterSlice::Gone;
+        }
+        AfterSlice::Continues(state)
     }
 
     /// Lets a new state complete the instruction that forked, unless that asks another question: an
