@@ -9,6 +9,7 @@ mod watching;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +18,11 @@ use everett_engine::Trace;
 use everett_expr::Arena;
 use everett_ir::code::Program;
 use everett_linux::{
-    CallOutcome, ChangedFile, Errno, Host, HostConfig, HostExit, Packet, Refusal, Stream, TaskName,
+    CallOutcome, ChangedFile, Host, HostConfig, HostExit, Packet, Refusal, Stream, TaskName,
 };
 use everett_vm::{
     Buffer, BugKind, Coverage, ExecContext, Image, ImageId, Interrupt, Replaced, StackTable,
-    SystemCall, Value, VmOptions,
+    VmOptions,
 };
 use nix::unistd::Pid;
 
@@ -359,6 +360,16 @@ pub(crate) enum Advance {
     Paused(HostExit),
 }
 
+/// Whether a thread goes on, or another one may run, or how the run ends.
+type Flow = ControlFlow<Option<NativeEnd>>;
+
+fn goes_on_unless(end: Option<NativeEnd>) -> Flow {
+    match end {
+        Some(end) => Flow::Break(Some(end)),
+        None => Flow::Continue(()),
+    }
+}
+
 /// The execution context of the model; a macro, because it borrows field by field.
 macro_rules! around {
     ($machine:expr) => {
@@ -373,12 +384,11 @@ macro_rules! around {
     };
 }
 
+mod answers;
 mod breakpoints;
 mod mappings;
 mod signals;
 mod start;
-
-use mappings::shares_gate;
 
 use breakpoints::AtAllocator;
 
@@ -475,102 +485,8 @@ impl<'c> NativeMachine<'c> {
             if native.pending.is_some() {
                 break;
             }
-            self.update_access_points(name);
-            let Some(native) = self.threads.get(&name) else {
-                return Ok(None);
-            };
-            let (process, thread) = (native.tracee.process, native.tracee.thread);
-            if !self.pass_points(name, false) {
-                return Ok(None);
-            }
-            let mut stopped = match self.reach_point(name)? {
-                Some(Reached::Point) => {
-                    self.host.reach_preemption_point();
-                    return Ok(None);
-                }
-                Some(Reached::Stopped(stopped)) => stopped,
-                None => {
-                    let Some(native) = self.threads.get_mut(&name) else {
-                        return Ok(None);
-                    };
-                    let continues = self.computing.take() == Some(name);
-                    self.watchdog
-                        .watch(process.as_raw(), thread.as_raw(), continues);
-                    let stopped = native.tracee.run(None);
-                    self.watchdog.stop_watching();
-                    stopped?
-                }
-            };
-            if stopped == Stopped::Signal(libc::SIGTRAP) && self.finish_loading(name)? {
-                continue;
-            }
-            if matches!(stopped, Stopped::Signal(libc::SIGTRAP | libc::SIGSEGV)) {
-                match self.at_allocator(name)? {
-                    AtAllocator::Not => {}
-                    AtAllocator::GoesOn => continue,
-                    AtAllocator::Stopped(again) => stopped = again,
-                    AtAllocator::Waits => return Ok(None),
-                    AtAllocator::Ends(end) => return Ok(Some(end)),
-                }
-            }
-            let is_the_end = matches!(stopped, Stopped::Signal(by) if self.expects_fault(by));
-            let Some(native) = self.threads.get_mut(&name) else {
-                return Ok(None);
-            };
-            match stopped {
-                Stopped::Signal(libc::SIGSTOP) if self.watchdog.has_seen_much_memory() => {
-                    if let Some(end) = self.check_limits() {
-                        return Ok(Some(end));
-                    }
-                }
-                // Only the watchdog stops threads; stop signals of the
-                // program are handled by the model.
-                Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_interrupted() => {}
-                Stopped::Signal(libc::SIGSTOP) => {
-                    self.long_computations += 1;
-                    if self.long_computations > self.config.max_long_computations {
-                        return Ok(Some(NativeEnd::Hang));
-                    }
-                    if let Some(end) = self.check_limits() {
-                        return Ok(Some(end));
-                    }
-                    self.events.note(EventKind::Computes, name, &[]);
-                    self.lower_priority(name);
-                    self.host.end_time_slice(PATIENCE.as_nanos() as u64);
-                    return Ok(None);
-                }
-                Stopped::Call => {
-                    let call = native.tracee.current_call()?;
-                    native.pending = Some(call);
-                    self.count_call_event(name, call.number);
-                }
-                Stopped::Signal(libc::SIGSYS) => {
-                    native.pending = native.tracee.trapped_vsyscall()?
-                }
-                // Real signals that no instruction of the thread has caused do not concern the
-                // program.
-                Stopped::Signal(number) if !FAULTS.contains(&number) => {}
-                Stopped::Signal(number) => {
-                    if emulate(&mut native.tracee, number, self.host.clock_ns())? {
-                        self.calls += 1;
-                        if self.calls > self.config.max_calls {
-                            return Ok(Some(NativeEnd::Hang));
-                        }
-                        if let Some(end) = self.check_limits_periodically() {
-                            return Ok(Some(end));
-                        }
-                        continue;
-                    }
-                    if !is_the_end && self.run_fault_handler(name, number)? {
-                        continue;
-                    }
-                    return self.crashed(name, number);
-                }
-                Stopped::Gone => {
-                    let message = "a native thread exited by itself".to_owned();
-                    return Err(NativeError::NotReplayable(message));
-                }
-                Stopped::Created(_) | Stopped::Executed => {}
+            if let ControlFlow::Break(end) = self.run_to_stop(name)? {
+                return Ok(end);
             }
         }
         let call = self.threads.get(&name).and_then(|native| native.pending);
@@ -583,134 +499,104 @@ impl<'c> NativeMachine<'c> {
         self.answer(name)
     }
 
-    /// Answers the system call that a thread is stopped at.
-    fn answer(&mut self, name: TaskName) -> Result<Option<NativeEnd>, NativeError> {
+    /// Runs a thread until it stops, and handles the stop. Breaks if another thread may run now, or
+    /// if the run ends.
+    fn run_to_stop(&mut self, name: TaskName) -> Result<Flow, NativeError> {
+        self.update_access_points(name);
+        if !self.threads.contains_key(&name) || !self.pass_points(name, false) {
+            return Ok(Flow::Break(None));
+        }
+        let mut stopped = match self.reach_point(name)? {
+            Some(Reached::Point) => {
+                self.host.reach_preemption_point();
+                return Ok(Flow::Break(None));
+            }
+            Some(Reached::Stopped(stopped)) => stopped,
+            None => {
+                let Some(native) = self.threads.get_mut(&name) else {
+                    return Ok(Flow::Break(None));
+                };
+                let (process, thread) = (native.tracee.process, native.tracee.thread);
+                let continues = self.computing.take() == Some(name);
+                self.watchdog
+                    .watch(process.as_raw(), thread.as_raw(), continues);
+                let stopped = native.tracee.run(None);
+                self.watchdog.stop_watching();
+                stopped?
+            }
+        };
+        if stopped == Stopped::Signal(libc::SIGTRAP) && self.finish_loading(name)? {
+            return Ok(Flow::Continue(()));
+        }
+        if matches!(stopped, Stopped::Signal(libc::SIGTRAP | libc::SIGSEGV)) {
+            match self.at_allocator(name)? {
+                AtAllocator::Not => {}
+                AtAllocator::GoesOn => return Ok(Flow::Continue(())),
+                AtAllocator::Stopped(again) => stopped = again,
+                AtAllocator::Waits => return Ok(Flow::Break(None)),
+                AtAllocator::Ends(end) => return Ok(Flow::Break(Some(end))),
+            }
+        }
+        self.handle_stop(name, stopped)
+    }
+
+    /// Handles the stop of a thread at something else than a breakpoint.
+    fn handle_stop(&mut self, name: TaskName, stopped: Stopped) -> Result<Flow, NativeError> {
+        let is_the_end = matches!(stopped, Stopped::Signal(by) if self.expects_fault(by));
         let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(None);
+            return Ok(Flow::Break(None));
         };
-        let Some(call) = native.pending else {
-            return Ok(None);
-        };
-        self.calls += 1;
-        self.last_call = call.number;
-        self.computing = None;
-        if let Some(end) = self.check_limits_periodically() {
-            return Ok(Some(end));
-        }
-        if let Some(end) = self.check_mapped_files() {
-            return Ok(Some(end));
-        }
-        self.sync_files()?;
-        if !self.shared_files.is_empty()
-            && let Some(message) = self.host.full_files()
-        {
-            return Ok(Some(NativeEnd::Limit(NativeLimit::Files(message))));
-        }
-        if matches!(call.number, call_numbers::EXIT | call_numbers::EXIT_GROUP) {
-            self.expect_loaded(name)?;
-            let next = self.host.log().len() + 1;
-            if !self.report_events() || !self.watcher.before_exit(next) {
-                return Ok(Some(NativeEnd::Stopped));
+        match stopped {
+            Stopped::Signal(libc::SIGSTOP) if self.watchdog.has_seen_much_memory() => {
+                return Ok(goes_on_unless(self.check_limits()));
             }
-            if self.oracle.expects(BugKind::Leak)
-                && let Some(end) = self.find_leaks(name)?
-            {
-                return Ok(Some(end));
+            // Only the watchdog stops threads; stop signals of the
+            // program are handled by the model.
+            Stopped::Signal(libc::SIGSTOP) if !self.watchdog.has_interrupted() => {}
+            Stopped::Signal(libc::SIGSTOP) => return Ok(Flow::Break(self.end_time_slice(name))),
+            Stopped::Call => {
+                let call = native.tracee.current_call()?;
+                native.pending = Some(call);
+                self.count_call_event(name, call.number);
             }
-        }
-        let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(None);
-        };
-        let [a, b, c, d, e, f] = call.args;
-        self.events
-            .note(EventKind::Call, name, &[call.number, a, b, c, d, e, f]);
-        if call.is_foreign {
-            self.host.refuse_foreign_call(call.number);
-            let result = Errno::ENOSYS.result();
-            return self.apply_outcome(name, CallOutcome::Done(result, Vec::new()));
-        }
-        match call.number {
-            call_numbers::RT_SIGRETURN => {
-                native.tracee.leave_handler(call)?;
-                native.pending = None;
-                let served = self
-                    .host
-                    .return_from_handler(&mut around!(self), &mut native.tracee);
-                return self.apply_outcome(name, served);
+            Stopped::Signal(libc::SIGSYS) => native.pending = native.tracee.trapped_vsyscall()?,
+            // Real signals that no instruction of the thread has caused do not concern the
+            // program.
+            Stopped::Signal(number) if !FAULTS.contains(&number) => {}
+            Stopped::Signal(number) => {
+                if emulate(&mut native.tracee, number, self.host.clock_ns())? {
+                    self.calls += 1;
+                    if self.calls > self.config.max_calls {
+                        return Ok(Flow::Break(Some(NativeEnd::Hang)));
+                    }
+                    return Ok(goes_on_unless(self.check_limits_periodically()));
+                }
+                if is_the_end || !self.run_fault_handler(name, number)? {
+                    return Ok(Flow::Break(self.crashed(name, number)?));
+                }
             }
-            call_numbers::MMAP
-            | call_numbers::MUNMAP
-            | call_numbers::MPROTECT
-            | call_numbers::BRK
-            | call_numbers::MREMAP
-            | call_numbers::MINCORE
-            | call_numbers::MADVISE
-            | call_numbers::ARCH_PRCTL => {
-                self.computing = Some(name);
-                self.note_origin(name, None)?;
-                let served = self.memory_call(name, call)?;
-                self.note_injected(name, None)?;
-                return self.apply_outcome(name, served);
+            Stopped::Gone => {
+                let message = "a native thread exited by itself".to_owned();
+                return Err(NativeError::NotReplayable(message));
             }
-            call_numbers::SHMAT if shares_gate(&self.host, &call) => {
-                let result = Errno::EINVAL.result();
-                return self.apply_outcome(name, CallOutcome::Done(result, Vec::new()));
-            }
-            call_numbers::OWN_REPORT => return self.reported(name, call),
-            call_numbers::OWN_INPUT => {
-                self.supply_symbolic_input(name, call);
-                return self.apply_outcome(name, CallOutcome::Done(0, Vec::new()));
-            }
-            _ => {}
+            Stopped::Created(_) | Stopped::Executed => {}
         }
-        self.note_origin(name, None)?;
-        let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(None);
-        };
-        let system_call = SystemCall {
-            number: Value::concrete(call.number),
-            args: call.args.map(Value::concrete),
-            entry: None,
-            jump: None,
-        };
-        let is_internal = native.loading.is_some() || native.is_in_allocator(call.number);
-        if [call_numbers::GETRUSAGE, call_numbers::EXIT_GROUP].contains(&call.number) {
-            let peak = crate::sandbox::peak(native.tracee.process);
-            self.host.note_memory(name.pid, peak);
+        Ok(Flow::Continue(()))
+    }
+
+    /// Ends the time slice of a thread that the watchdog has interrupted.
+    fn end_time_slice(&mut self, name: TaskName) -> Option<NativeEnd> {
+        self.long_computations += 1;
+        if self.long_computations > self.config.max_long_computations {
+            return Some(NativeEnd::Hang);
         }
-        let (around, tracee) = (&mut around!(self), &mut native.tracee);
-        let served = match is_internal {
-            true => self.host.serve_internal(around, tracee, &system_call),
-            false => self.host.serve(around, tracee, &system_call),
-        };
-        if native.tracee.violation.is_some() {
-            return self.report_kernel_write(name);
+        if let Some(end) = self.check_limits() {
+            return Some(end);
         }
-        self.note_injected(name, None)?;
-        self.apply_memory_changes(name)?;
-        self.sync_files()?;
-        let Some(native) = self.threads.get_mut(&name) else {
-            return Ok(None);
-        };
-        if matches!(
-            call.number,
-            call_numbers::RT_SIGACTION | call_numbers::SIGALTSTACK
-        ) && matches!(served, CallOutcome::Done(0, _))
-        {
-            // The real kernel runs handlers, so it must know them. The model has told the old action:
-            // the real one may be older, if the process was made with `CLONE_CLEAR_SIGHAND`.
-            let mut args = call.args;
-            if call.number == call_numbers::RT_SIGACTION {
-                args[2] = 0;
-            }
-            native.tracee.inject_call_preserving(call.number, args)?;
-        }
-        let sets_limits = [call_numbers::SETRLIMIT, call_numbers::PRLIMIT64].contains(&call.number);
-        if sets_limits && matches!(served, CallOutcome::Done(0, _)) {
-            let limit = self.host.stack_limit(name.pid);
-            crate::sandbox::limit_stack_of(native.tracee.process, limit)?;
-        }
-        self.apply_outcome(name, served)
+        self.events.note(EventKind::Computes, name, &[]);
+        self.lower_priority(name);
+        self.host.end_time_slice(PATIENCE.as_nanos() as u64);
+        None
     }
 
     /// Applies a decision of the model to the real processes.

@@ -35,6 +35,24 @@ pub(super) enum AtAllocator {
     Ends(NativeEnd),
 }
 
+impl AtAllocator {
+    /// Returns how a thread goes on after a step over a breakpoint.
+    fn after(stopped: Stopped) -> AtAllocator {
+        match stopped {
+            Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
+            other => AtAllocator::Stopped(other),
+        }
+    }
+}
+
+/// The finding of an allocation that is larger than any may be.
+fn huge_allocation(bytes: u64) -> NativeEnd {
+    NativeEnd::Finding {
+        kind: BugKind::HugeAllocation.name().to_owned(),
+        message: format!("allocation of {}", everett_vm::bytes(bytes)),
+    }
+}
+
 /// An allocation that a thread is about to make.
 #[derive(Copy, Clone)]
 pub(super) struct Allocation {
@@ -194,38 +212,61 @@ impl NativeMachine<'_> {
         if let Some(at) = self.at_panic(name)? {
             return Ok(at);
         }
+        if let Some(at) = self.at_arithmetic(name)? {
+            return Ok(at);
+        }
+        if let Some(at) = self.at_jump(name)? {
+            return Ok(at);
+        }
+        self.at_allocation(name)
+    }
+
+    /// Executes watched arithmetic of the first program.
+    fn at_arithmetic(&mut self, name: TaskName) -> Result<Option<AtAllocator>, NativeError> {
+        let native = self.threads.get_mut(&name);
+        let Some(native) = native.filter(|native| native.image.0 == 0) else {
+            return Ok(None);
+        };
+        let Some(kind) = self.arithmetic.kind() else {
+            return Ok(None);
+        };
+        let Some((stopped, wrong)) = self.arithmetic.execute(&mut native.tracee)? else {
+            return Ok(None);
+        };
+        if wrong {
+            self.record_stack(name, None)?;
+            let message = "the result does not fit".to_owned();
+            let kind = kind.name().to_owned();
+            let end = NativeEnd::Finding { kind, message };
+            return Ok(Some(AtAllocator::Ends(end)));
+        }
+        Ok(Some(AtAllocator::after(stopped)))
+    }
+
+    /// Executes a watched jump of the first program.
+    fn at_jump(&mut self, name: TaskName) -> Result<Option<AtAllocator>, NativeError> {
+        let native = self.threads.get_mut(&name);
+        let Some(native) = native.filter(|native| native.image.0 == 0) else {
+            return Ok(None);
+        };
+        let Some(jump) = self.jumps.execute(&mut native.tracee)? else {
+            return Ok(None);
+        };
+        if let Some(behind) = jump.dead_frame {
+            self.record_stack(name, Some(behind))?;
+            let message = "the frame that the jump leads to has returned".to_owned();
+            let kind = BugKind::BadJump.name().to_owned();
+            let end = NativeEnd::Finding { kind, message };
+            return Ok(Some(AtAllocator::Ends(end)));
+        }
+        Ok(Some(AtAllocator::after(jump.stopped)))
+    }
+
+    /// Handles a thread that stopped at the entry or exit of the allocator itself.
+    fn at_allocation(&mut self, name: TaskName) -> Result<AtAllocator, NativeError> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(AtAllocator::Not);
         };
-        if native.image.0 == 0
-            && let Some(kind) = self.arithmetic.kind()
-            && let Some((stopped, wrong)) = self.arithmetic.execute(&mut native.tracee)?
-        {
-            if wrong {
-                self.record_stack(name, None)?;
-                let message = "the result does not fit".to_owned();
-                let kind = kind.name().to_owned();
-                return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
-            }
-            return Ok(match stopped {
-                Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
-                other => AtAllocator::Stopped(other),
-            });
-        }
-        if native.image.0 == 0
-            && let Some(jump) = self.jumps.execute(&mut native.tracee)?
-        {
-            if let Some(behind) = jump.dead_frame {
-                self.record_stack(name, Some(behind))?;
-                let message = "the frame that the jump leads to has returned".to_owned();
-                let kind = BugKind::BadJump.name().to_owned();
-                return Ok(AtAllocator::Ends(NativeEnd::Finding { kind, message }));
-            }
-            return Ok(match jump.stopped {
-                Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
-                other => AtAllocator::Stopped(other),
-            });
-        }
         let Some(allocator) = self.allocators.get(usize::from(native.image.0)) else {
             return Ok(AtAllocator::Not);
         };
@@ -256,10 +297,7 @@ impl NativeMachine<'_> {
                 && self.oracle.sees_allocations
             {
                 if bytes > self.options.max_allocation {
-                    return Ok(AtAllocator::Ends(NativeEnd::Finding {
-                        kind: BugKind::HugeAllocation.name().to_owned(),
-                        message: format!("allocation of {}", everett_vm::bytes(bytes)),
-                    }));
+                    return Ok(AtAllocator::Ends(huge_allocation(bytes)));
                 }
                 let used = self.heaps.get(&name.pid).map_or(0, |heap| heap.bytes);
                 let after = used.saturating_add(bytes);
@@ -275,10 +313,8 @@ impl NativeMachine<'_> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(AtAllocator::Not);
         };
-        Ok(match stop.step_over(&mut native.tracee, registers)? {
-            Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
-            other => AtAllocator::Stopped(other),
-        })
+        let stopped = stop.step_over(&mut native.tracee, registers)?;
+        Ok(AtAllocator::after(stopped))
     }
 
     /// Makes a thread that has called a replaced function return from it at once.

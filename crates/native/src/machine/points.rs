@@ -12,6 +12,7 @@ use crate::events::EventKind;
 use crate::operands::{Accesses, LONGEST, execute_without_write, instruction_at, shared_accesses};
 use crate::points::{Lines, Ranges, ScriptPoint};
 use crate::tracee::{Registers, Stopped, Tracee};
+use crate::watchdog::Watchdog;
 
 /// Maximum number of single-stepped instructions for one point.
 const MAX_STEPS: u32 = 100_000;
@@ -33,7 +34,55 @@ pub(super) struct Progress {
     stops: Vec<u64>,
 }
 
+/// A point that a thread runs to: an access in a line.
+struct Aim<'c> {
+    lines: &'c Lines,
+    /// The address at which the program starts.
+    start: u64,
+    /// The code of the line.
+    ranges: Ranges,
+    /// Number of accesses of the line before the one at which the thread is preempted.
+    wanted: i64,
+}
+
 impl Progress {
+    /// Counts the accesses of an instruction of the line. Returns `None` if the thread is preempted
+    /// before it.
+    fn count(&mut self, aim: &Aim<'_>, instruction: Option<&Instruction>) -> Option<Accesses> {
+        let is_check = |call: &Instruction| {
+            call.is_call_near() && aim.lines.is_check(call.near_branch_target(), aim.start)
+        };
+        let accesses = match instruction {
+            Some(call) if is_check(call) => {
+                self.checked += u32::from(self.accesses < aim.wanted);
+                Accesses::Once
+            }
+            Some(access) => self.unchecked(shared_accesses(access)),
+            None => Accesses::None,
+        };
+        if accesses != Accesses::None {
+            if self.accesses >= aim.wanted {
+                return None;
+            }
+            self.accesses += 1;
+        }
+        // A call that ends the line returns elsewhere: a thread that stopped there would
+        // never leave the line.
+        let back = instruction.and_then(return_address);
+        let is_new = |back: &u64| contains(&aim.ranges, *back) && !self.stops.contains(back);
+        let back = back.filter(is_new);
+        self.stops.extend(back);
+        Some(accesses)
+    }
+
+    /// Counts the write of an instruction whose read was counted. Returns `false` if the thread is
+    /// preempted between the two.
+    fn passes_write(&mut self, aim: &Aim<'_>) -> bool {
+        let passes = self.accesses < aim.wanted;
+        self.accesses += i64::from(passes);
+        passes
+    }
+
     /// Returns the accesses of an instruction that count: none if they were counted at their check.
     fn unchecked(&mut self, accesses: Accesses) -> Accesses {
         let made = match accesses {
@@ -55,7 +104,7 @@ pub(super) enum Reached {
     Stopped(Stopped),
 }
 
-impl NativeMachine<'_> {
+impl<'c> NativeMachine<'c> {
     /// Returns the next point of the script, if the running thread reaches it before its next
     /// system call.
     fn next_point(&self, name: TaskName) -> Option<&ScriptPoint> {
@@ -117,7 +166,66 @@ impl NativeMachine<'_> {
     /// Runs a thread to the next point at which it is preempted, if there is
     /// one before its next system call.
     pub(super) fn reach_point(&mut self, name: TaskName) -> Result<Option<Reached>, NativeError> {
-        let Some(script) = &self.config.script else {
+        let Some(aim) = self.aim(name)? else {
+            return Ok(None);
+        };
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        let progress = &mut self.progress;
+        let mut steps = 0;
+        loop {
+            let rip = native.tracee.registers()?.rip;
+            let stopped = if contains(&aim.ranges, rip) {
+                let instruction = instruction_of(&native.tracee, rip);
+                let Some(accesses) = progress.count(&aim, instruction.as_ref()) else {
+                    self.points_passed += 1;
+                    return Ok(Some(Reached::Point));
+                };
+                steps += 1;
+                if steps > MAX_STEPS {
+                    return Ok(None);
+                }
+                let is_both = accesses == Accesses::ReadThenWrite;
+                match instruction {
+                    Some(instruction) if is_both && !progress.passes_write(&aim) => {
+                        let (stopped, held) =
+                            execute_without_write(&mut native.tracee, &instruction)?;
+                        if stopped == Stopped::Signal(libc::SIGTRAP) {
+                            native.held_write = Some(held);
+                            native.halfway_at = Some(rip);
+                            self.points_passed += 1;
+                            return Ok(Some(Reached::Point));
+                        }
+                        stopped
+                    }
+                    _ => native.tracee.step()?,
+                }
+            } else {
+                run_to(&progress.stops, &mut native.tracee, &mut self.watchdog)?
+            };
+            if stopped != Stopped::Signal(libc::SIGTRAP) {
+                return Ok(Some(Reached::Stopped(stopped)));
+            }
+            let registers = native.tracee.registers()?;
+            let back = registers.rip.wrapping_sub(1);
+            if !contains(&aim.ranges, rip) {
+                if !progress.stops.contains(&back) {
+                    return Ok(Some(Reached::Stopped(stopped)));
+                }
+                native.tracee.set_registers(Registers {
+                    rip: back,
+                    ..registers
+                })?;
+            }
+        }
+    }
+
+    /// Returns the next point of a thread, if there is one before its next system call, and begins
+    /// to count its accesses.
+    fn aim(&mut self, name: TaskName) -> Result<Option<Aim<'c>>, NativeError> {
+        let config = self.config;
+        let Some(script) = &config.script else {
             return Ok(None);
         };
         let Some(point) = self.next_point(name).cloned() else {
@@ -128,7 +236,7 @@ impl NativeMachine<'_> {
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(None);
         };
-        let programs = &self.config.programs;
+        let programs = &config.programs;
         let lines = script
             .lines
             .get_or_init(|| programs.iter().map(|program| Lines::of(program)).collect());
@@ -151,87 +259,30 @@ impl NativeMachine<'_> {
                 stops: ranges.iter().map(|range| range.0).collect(),
             };
         }
-        let progress = &mut self.progress;
-        let mut steps = 0;
-        loop {
-            let rip = native.tracee.registers()?.rip;
-            let stopped = if contains(&ranges, rip) {
-                let instruction = instruction_of(&native.tracee, rip);
-                let is_check = |call: &Instruction| {
-                    call.is_call_near() && lines.is_check(call.near_branch_target(), start)
-                };
-                let accesses = match &instruction {
-                    Some(call) if is_check(call) => {
-                        progress.checked += u32::from(progress.accesses < wanted);
-                        Accesses::Once
-                    }
-                    Some(access) => progress.unchecked(shared_accesses(access)),
-                    None => Accesses::None,
-                };
-                if accesses != Accesses::None {
-                    if progress.accesses >= wanted {
-                        self.points_passed += 1;
-                        return Ok(Some(Reached::Point));
-                    }
-                    progress.accesses += 1;
-                }
-                let stops = &mut progress.stops;
-                // A call that ends the line returns elsewhere: a thread that stopped there would
-                // never leave the line.
-                let back = instruction.as_ref().and_then(return_address);
-                let back = back.filter(|back| contains(&ranges, *back) && !stops.contains(back));
-                stops.extend(back);
-                steps += 1;
-                if steps > MAX_STEPS {
-                    return Ok(None);
-                }
-                match instruction {
-                    Some(instruction) if accesses == Accesses::ReadThenWrite => {
-                        if progress.accesses < wanted {
-                            progress.accesses += 1;
-                            native.tracee.step()?
-                        } else {
-                            let (stopped, held) =
-                                execute_without_write(&mut native.tracee, &instruction)?;
-                            if stopped == Stopped::Signal(libc::SIGTRAP) {
-                                native.held_write = Some(held);
-                                native.halfway_at = Some(rip);
-                                self.points_passed += 1;
-                                return Ok(Some(Reached::Point));
-                            }
-                            stopped
-                        }
-                    }
-                    _ => native.tracee.step()?,
-                }
-            } else {
-                let (process, thread) = (native.tracee.process, native.tracee.thread);
-                let kept = set_breakpoints(&mut native.tracee, &progress.stops);
-                self.watchdog
-                    .watch(process.as_raw(), thread.as_raw(), false);
-                let stopped = native.tracee.run(None);
-                self.watchdog.stop_watching();
-                for (at, byte) in kept {
-                    native.tracee.poke(at, &[byte]);
-                }
-                stopped?
-            };
-            if stopped != Stopped::Signal(libc::SIGTRAP) {
-                return Ok(Some(Reached::Stopped(stopped)));
-            }
-            let registers = native.tracee.registers()?;
-            let back = registers.rip.wrapping_sub(1);
-            if !contains(&ranges, rip) {
-                if !progress.stops.contains(&back) {
-                    return Ok(Some(Reached::Stopped(stopped)));
-                }
-                native.tracee.set_registers(Registers {
-                    rip: back,
-                    ..registers
-                })?;
-            }
-        }
+        Ok(Some(Aim {
+            lines,
+            start,
+            ranges,
+            wanted,
+        }))
     }
+}
+
+/// Runs a thread to one of these addresses, or to another stop.
+fn run_to(
+    stops: &[u64],
+    tracee: &mut Tracee,
+    watchdog: &mut Watchdog,
+) -> Result<Stopped, NativeError> {
+    let (process, thread) = (tracee.process, tracee.thread);
+    let kept = set_breakpoints(tracee, stops);
+    watchdog.watch(process.as_raw(), thread.as_raw(), false);
+    let stopped = tracee.run(None);
+    watchdog.stop_watching();
+    for (at, byte) in kept {
+        tracee.poke(at, &[byte]);
+    }
+    Ok(stopped?)
 }
 
 /// Returns the instruction at an address of a process.

@@ -70,125 +70,23 @@ impl<'c> NativeMachine<'c> {
         watcher: &'c mut dyn Watcher,
         account: MemoryAccount,
     ) -> Result<NativeMachine<'c>, NativeError> {
-        let images: Result<Vec<Image>, _> = config
-            .programs
-            .iter()
-            .map(|_| Image::new(Program::default()))
-            .collect();
-        let mut images = images.map_err(|error| NativeError::Boot(error.to_string()))?;
-        Image::number_all(&mut images);
-        let coverage = Coverage::of(&images);
-        let (mut stacks, mut coverage) = (StackTable::default(), coverage);
-        let options = VmOptions::default();
-        let booted = Host::boot_native(
-            &config.host,
-            disk,
-            &mut ExecContext {
-                images: &images,
-                arena: &mut arena,
-                oracle: &mut oracle,
-                stacks: &mut stacks,
-                coverage: &mut coverage,
-                options: &options,
-            },
-        );
-        let (mut host, executions, values) = booted.map_err(|stop| match stop {
-            Interrupt::Bug(bug) => NativeError::Boot(bug.message),
-            other => NativeError::Boot(format!("{other:?}")),
-        })?;
-        let mut strings = |all: &[Buffer]| -> Vec<Vec<u8>> {
-            let strings = all.iter();
-            let strings = strings.map(|string| oracle.inputs.string(string, &mut arena));
-            strings.collect()
-        };
-        let words: Vec<_> = executions
-            .iter()
-            .map(|execution| (strings(&execution.args), strings(&execution.env)))
-            .collect();
-        let values: Vec<_> = values
-            .iter()
-            .map(|value| (&value.data, oracle.inputs.bytes(&value.bytes, &mut arena)))
-            .collect();
+        let mut booted = Booted::new(config, disk, &mut arena, &mut oracle)?;
         let channel = Channel::new()?;
-        let mut allocators = config.allocators(oracle.source())?;
-        if config.asks_about_allocations(oracle.source()) {
-            oracle.sees_allocations = allocators.iter().all(Allocator::is_known);
-        }
-        oracle.is_at.clone_from(&config.is_at);
-        if config.keeps_callers {
-            oracle.asked_from.get_or_insert_default();
-        }
-        if let Some(random) = &config.random_schedule {
-            oracle.schedule_by_priorities(random.surveys.unwrap_or(Order::Random));
-        }
-        let mut access_points = AccessPoints::default();
-        let mut threads = BTreeMap::new();
-        let mut replacements = Replacements::default();
-        let mut line_coverage = LineCoverage::default();
-        let (mut arithmetic, mut jumps, mut panics, mut races) = Default::default();
-        let tasks = host.alive();
-        let activity = Activity::default();
-        for ((execution, (args, env)), task) in executions.iter().zip(words).zip(tasks) {
-            let image = usize::from(execution.image.0);
-            let program = &config.programs[image];
-            let start = Start {
-                program,
-                args: &args,
-                env: &env,
-                channel: &channel,
-            };
-            let mut tracee = zygote::start(&start, config.kind())?;
-            tracee.activity = activity.clone();
-            if let Err(error) = tracee.set_up_program(&host.auxiliary_values(task.pid)) {
-                kill_all_tracees(vec![tracee]);
-                return Err(error.into());
-            }
-            if let Some(allocator) = allocators.get_mut(image) {
-                allocator.watch(&mut tracee, oracle.expects(BugKind::Leak))?;
-            }
-            if let Some(functions) = config.replaced.get(image) {
-                replacements.watch(execution.image, functions, program, &mut tracee)?;
-            }
-            NativeMachine::set_checks(config, image, &mut tracee);
-            if threads.is_empty() {
-                place_watches(&mut host, program, &tracee)?;
-                set_variables(&values, program, &mut tracee)?;
-                arithmetic = config.watch_arithmetic(&oracle, &mut tracee)?;
-                jumps = config.watch_jumps(&oracle, &mut tracee)?;
-                panics = config.watch_panics(&oracle, &mut tracee)?;
-                races = config.watch_races(&oracle, &mut tracee)?;
-                access_points = config.access_points(&oracle, &tracee)?;
-            }
-            if let Some(lines) = config.coverable_lines(image) {
-                line_coverage.watch(execution.image, &lines, &mut tracee)?;
-            }
-            let native = NativeThread {
-                loading: loading::begin(&mut tracee)?,
-                tracee,
-                image: execution.image,
-                pending: None,
-                allocator_call: None,
-                held_write: None,
-                halfway_at: None,
-                preempted_at: None,
-                has_initialised_tls: false,
-            };
-            threads.insert(task, native);
-        }
+        let started = Started::new(config, &mut booted, &mut oracle, &channel)?;
         let own = resident(nix::unistd::getpid());
         let counted = if config.counts_own_memory { own } else { 0 };
         Ok(NativeMachine {
             config,
-            host,
-            images,
+            host: booted.host,
+            images: booted.images,
             arena,
             oracle,
-            stacks,
-            coverage,
-            options,
-            threads,
+            stacks: booted.stacks,
+            coverage: booted.coverage,
+            options: booted.options,
+            threads: started.threads,
             parked: BTreeMap::new(),
-            allocators,
+            allocators: started.allocators,
             heaps: BTreeMap::new(),
             watchdog: Watchdog::start(config.max_memory.saturating_sub(counted), account.clone()),
             account,
@@ -211,17 +109,17 @@ impl<'c> NativeMachine<'c> {
             injected: Vec::new(),
             points_passed: 0,
             progress: Progress::default(),
-            access_points,
+            access_points: started.access_points,
             restarts: 0,
-            arithmetic,
-            jumps,
-            panics,
-            replacements,
-            line_coverage,
-            races,
+            arithmetic: started.arithmetic,
+            jumps: started.jumps,
+            panics: started.panics,
+            replacements: started.replacements,
+            line_coverage: started.line_coverage,
+            races: started.races,
             channel,
             shared_files: SharedFiles::default(),
-            activity,
+            activity: started.activity,
             measured: RefCell::default(),
             proc_reads_before: proc_reads::count(),
             shared_memory: SharedMemory::default(),
@@ -305,9 +203,212 @@ impl<'c> NativeMachine<'c> {
     }
 }
 
+/// A host of the model that has booted, and the programs that its processes execute.
+struct Booted {
+    host: Host,
+    images: Vec<Image>,
+    stacks: StackTable,
+    coverage: Coverage,
+    options: VmOptions,
+    /// What each process executes.
+    executed: Vec<Executed>,
+    /// Variables of the first program, with their values.
+    values: Vec<(Watch, Vec<u8>)>,
+}
+
+/// A program, with its arguments and its environment.
+struct Executed {
+    image: ImageId,
+    args: Vec<Vec<u8>>,
+    env: Vec<Vec<u8>>,
+}
+
+impl Booted {
+    fn new(
+        config: &NativeConfig,
+        disk: Option<&Disk>,
+        arena: &mut Arena,
+        oracle: &mut NativeOracle,
+    ) -> Result<Booted, NativeError> {
+        let images = config.programs.iter();
+        let images: Result<Vec<Image>, _> =
+            images.map(|_| Image::new(Program::default())).collect();
+        let mut images = images.map_err(|error| NativeError::Boot(error.to_string()))?;
+        Image::number_all(&mut images);
+        let (mut stacks, mut coverage) = (StackTable::default(), Coverage::of(&images));
+        let options = VmOptions::default();
+        let around = &mut ExecContext {
+            images: &images,
+            arena,
+            oracle,
+            stacks: &mut stacks,
+            coverage: &mut coverage,
+            options: &options,
+        };
+        let booted = Host::boot_native(&config.host, disk, around);
+        let (host, executions, values) = booted.map_err(|stop| match stop {
+            Interrupt::Bug(bug) => NativeError::Boot(bug.message),
+            other => NativeError::Boot(format!("{other:?}")),
+        })?;
+        let mut strings = |all: &[Buffer]| -> Vec<Vec<u8>> {
+            let strings = all.iter();
+            let strings = strings.map(|string| oracle.inputs.string(string, arena));
+            strings.collect()
+        };
+        let executions = executions.iter();
+        let executed = executions.map(|execution| Executed {
+            image: execution.image,
+            args: strings(&execution.args),
+            env: strings(&execution.env),
+        });
+        let executed = executed.collect();
+        let values = values.into_iter().map(|value| {
+            let bytes = oracle.inputs.bytes(&value.bytes, arena);
+            (value.data, bytes)
+        });
+        Ok(Booted {
+            host,
+            executed,
+            values: values.collect(),
+            images,
+            stacks,
+            coverage,
+            options,
+        })
+    }
+}
+
+/// The native processes of a host, with what is watched in them.
+#[derive(Default)]
+struct Started {
+    threads: BTreeMap<TaskName, NativeThread>,
+    activity: Activity,
+    allocators: Vec<Allocator>,
+    replacements: Replacements,
+    line_coverage: LineCoverage,
+    access_points: AccessPoints,
+    arithmetic: Arithmetic,
+    jumps: Jumps,
+    panics: Panics,
+    races: Races,
+}
+
+impl Started {
+    fn new(
+        config: &NativeConfig,
+        booted: &mut Booted,
+        oracle: &mut NativeOracle,
+        channel: &Channel,
+    ) -> Result<Started, NativeError> {
+        let mut started = Started {
+            allocators: config.allocators(oracle.source())?,
+            ..Started::default()
+        };
+        if config.asks_about_allocations(oracle.source()) {
+            oracle.sees_allocations = started.allocators.iter().all(Allocator::is_known);
+        }
+        oracle.is_at.clone_from(&config.is_at);
+        if config.keeps_callers {
+            oracle.asked_from.get_or_insert_default();
+        }
+        if let Some(random) = &config.random_schedule {
+            oracle.schedule_by_priorities(random.surveys.unwrap_or(Order::Random));
+        }
+        let tasks = booted.host.alive();
+        for (number, task) in (0..booted.executed.len()).zip(tasks) {
+            let mut tracee = started.start(config, booted, (number, task), channel)?;
+            let image = booted.executed[number].image;
+            started.watch(config, oracle, image, &mut tracee)?;
+            if started.threads.is_empty() {
+                started.watch_first(config, oracle, booted, &mut tracee)?;
+            }
+            if let Some(lines) = config.coverable_lines(usize::from(image.0)) {
+                started.line_coverage.watch(image, &lines, &mut tracee)?;
+            }
+            let native = NativeThread {
+                loading: loading::begin(&mut tracee)?,
+                tracee,
+                image,
+                pending: None,
+                allocator_call: None,
+                held_write: None,
+                halfway_at: None,
+                preempted_at: None,
+                has_initialised_tls: false,
+            };
+            started.threads.insert(task, native);
+        }
+        Ok(started)
+    }
+
+    /// Starts the program of a process, before its first instruction.
+    fn start(
+        &self,
+        config: &NativeConfig,
+        booted: &mut Booted,
+        (number, task): (usize, TaskName),
+        channel: &Channel,
+    ) -> Result<Tracee, NativeError> {
+        let executed = &booted.executed[number];
+        let start = Start {
+            program: &config.programs[usize::from(executed.image.0)],
+            args: &executed.args,
+            env: &executed.env,
+            channel,
+        };
+        let mut tracee = zygote::start(&start, config.kind())?;
+        tracee.activity = self.activity.clone();
+        if let Err(error) = tracee.set_up_program(&booted.host.auxiliary_values(task.pid)) {
+            kill_all_tracees(vec![tracee]);
+            return Err(error.into());
+        }
+        Ok(tracee)
+    }
+
+    /// Sets the breakpoints that every program can have.
+    fn watch(
+        &mut self,
+        config: &NativeConfig,
+        oracle: &NativeOracle,
+        image: ImageId,
+        tracee: &mut Tracee,
+    ) -> Result<(), NativeError> {
+        let number = usize::from(image.0);
+        if let Some(allocator) = self.allocators.get_mut(number) {
+            allocator.watch(tracee, oracle.expects(BugKind::Leak))?;
+        }
+        if let Some(functions) = config.replaced.get(number) {
+            let program = &config.programs[number];
+            self.replacements.watch(image, functions, program, tracee)?;
+        }
+        NativeMachine::set_checks(config, number, tracee);
+        Ok(())
+    }
+
+    /// Sets the variables of the first program, and what is watched in it only.
+    fn watch_first(
+        &mut self,
+        config: &NativeConfig,
+        oracle: &NativeOracle,
+        booted: &mut Booted,
+        tracee: &mut Tracee,
+    ) -> Result<(), NativeError> {
+        let first = booted.executed.first().map_or(0, |first| first.image.0);
+        let program = &config.programs[usize::from(first)];
+        place_watches(&mut booted.host, program, tracee)?;
+        set_variables(&booted.values, program, tracee)?;
+        self.arithmetic = config.watch_arithmetic(oracle, tracee)?;
+        self.jumps = config.watch_jumps(oracle, tracee)?;
+        self.panics = config.watch_panics(oracle, tracee)?;
+        self.races = config.watch_races(oracle, tracee)?;
+        self.access_points = config.access_points(oracle, tracee)?;
+        Ok(())
+    }
+}
+
 /// Sets the variables of a program that has not executed anything yet.
 fn set_variables(
-    values: &[(&Watch, Vec<u8>)],
+    values: &[(Watch, Vec<u8>)],
     program: &std::path::Path,
     tracee: &mut Tracee,
 ) -> Result<(), NativeError> {
