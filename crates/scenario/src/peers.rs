@@ -119,24 +119,12 @@ impl PeerReader<'_> {
         });
         let connects = self.connects(table, values, is_client, diagnostics);
         let fresh = self.fresh(table, values, !command.is_empty(), diagnostics);
-        let flag = |node: Option<&TomlNode>, diagnostics: &mut Diagnostics| {
-            node.and_then(|node| values.flag(node, diagnostics))
-                .unwrap_or_default()
-        };
         let independent = table.get("independent");
-        if let (Some(node), true) = (independent, is_client) {
-            let help = "leave it out: what a client does on its connections is one recording";
-            diagnostics.help(node.span, "a client has no independent connections", help);
+        if is_client {
+            let sends_on_path = is_udp && matches!(listen, Some(PeerListen::Unix(_)));
+            expect_of_client(table, independent, sends_on_path, diagnostics);
         }
-        if is_udp && is_client && matches!(listen, Some(PeerListen::Unix(_))) {
-            let help = "let it send them to an address: listen = \"127.0.0.1:0\"";
-            diagnostics.help(
-                table.span,
-                "a live client cannot send datagrams over a Unix socket",
-                help,
-            );
-        }
-        let is_independent = flag(independent, diagnostics);
+        let is_independent = independent.and_then(|node| values.flag(node, diagnostics));
         let any_order = table.get("order").is_some_and(|node| {
             let words = [("seen", false), ("any", true)];
             values.word(node, &words, diagnostics).unwrap_or_default()
@@ -152,13 +140,6 @@ impl PeerReader<'_> {
         let time = |node: Option<&TomlNode>, diagnostics: &mut Diagnostics| {
             node.and_then(|node| values.duration_ns(node, diagnostics))
         };
-        let small = |node: Option<&TomlNode>, usual: u32, diagnostics: &mut Diagnostics| {
-            let said = node.and_then(|node| Some((node, values.small(node, diagnostics)?)));
-            if let Some((node, 0)) = said {
-                diagnostics.error(node.span, "0 is too few: there is at least one");
-            }
-            said.map_or(usual, |(_, number)| number).max(1)
-        };
         Some(PeerSetup {
             env: self.env(table, values, diagnostics),
             files: self.files(table, values, diagnostics),
@@ -166,8 +147,8 @@ impl PeerReader<'_> {
             varies: self.varies(table, values, diagnostics),
             patience_ns: time(table.get("patience"), diagnostics).unwrap_or(PATIENCE_NS),
             think_ns: time(table.get("think"), diagnostics),
-            silences: small(table.get("silences"), 1, diagnostics),
-            instances: small(table.get("instances"), INSTANCES, diagnostics),
+            silences: at_least_one(table.get("silences"), values, 1, diagnostics),
+            instances: at_least_one(table.get("instances"), values, INSTANCES, diagnostics),
             max_bytes: match table.get("max_bytes") {
                 Some(node) => values.size(node, diagnostics).unwrap_or(MAX_BYTES),
                 None => MAX_BYTES,
@@ -179,7 +160,7 @@ impl PeerReader<'_> {
             is_udp,
             connects,
             fresh,
-            is_independent,
+            is_independent: is_independent.unwrap_or_default(),
             any_order,
             symbolic: symbolic.unwrap_or_default(),
         })
@@ -360,6 +341,41 @@ impl PeerReader<'_> {
             }
             Some(text)
         })
+    }
+}
+
+/// Reads a number of things of which there is at least one.
+fn at_least_one(
+    node: Option<&TomlNode>,
+    values: ValueReader,
+    usual: u32,
+    diagnostics: &mut Diagnostics,
+) -> u32 {
+    let said = node.and_then(|node| Some((node, values.small(node, diagnostics)?)));
+    if let Some((node, 0)) = said {
+        diagnostics.error(node.span, "0 is too few: there is at least one");
+    }
+    said.map_or(usual, |(_, number)| number).max(1)
+}
+
+/// Refuses what a peer that connects to hosts cannot do.
+fn expect_of_client(
+    table: &Table<'_>,
+    independent: Option<&TomlNode>,
+    sends_on_path: bool,
+    diagnostics: &mut Diagnostics,
+) {
+    if let Some(node) = independent {
+        let help = "leave it out: what a client does on its connections is one recording";
+        diagnostics.help(node.span, "a client has no independent connections", help);
+    }
+    if sends_on_path {
+        let help = "let it send them to an address: listen = \"127.0.0.1:0\"";
+        diagnostics.help(
+            table.span,
+            "a live client cannot send datagrams over a Unix socket",
+            help,
+        );
     }
 }
 

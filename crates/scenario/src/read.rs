@@ -5,7 +5,7 @@ use std::path::Path;
 use everett_net::HostIndex;
 
 use crate::faults::faults;
-use crate::hosts::{HostReader, expand};
+use crate::hosts::{HostEntry, HostReader, expand};
 use crate::model::{Check, CheckTime, HostSetup, Scenario};
 use crate::options::{OptionSetting, read_options};
 use crate::peers::{PeerReader, need_wide_network};
@@ -92,34 +92,15 @@ fn read(
         routers: &router_names,
     };
     let mut places = routers(router_entries, &known, diagnostics);
+    check_defaults(defaults, diagnostics);
     let reader = HostReader {
         folder: &folder,
         beside,
         context,
         defaults,
     };
-    check_defaults(defaults, diagnostics);
-    let mut hosts: Vec<HostSetup> = Vec::new();
-    for entry in &host_entries {
-        let index = HostIndex(hosts.len() as u32);
-        if let Some((setup, place)) = reader.read(entry, index, &known, diagnostics) {
-            hosts.push(setup);
-            places.push(place);
-        }
-    }
-    let explored = hosts.clone();
-    let reader = PeerReader {
-        folder: &folder,
-        context,
-        hosts: &explored,
-    };
-    for entry in peer_entries {
-        let index = HostIndex(hosts.len() as u32);
-        if let Some((setup, place)) = reader.read(entry, index, &known, diagnostics) {
-            hosts.push(setup);
-            places.push(place);
-        }
-    }
+    let entries = (host_entries.as_slice(), peer_entries);
+    let hosts = read_hosts(&reader, entries, &known, &mut places, diagnostics);
     let faults = faults(
         table.below("fault", diagnostics),
         &hosts,
@@ -150,6 +131,38 @@ fn read(
         options: all_options,
         trojans,
     })
+}
+
+/// Reads the hosts and, after them, the peers. Adds the places of both.
+fn read_hosts(
+    reader: &HostReader<'_>,
+    (host_entries, peer_entries): (&[HostEntry<'_>], &[TomlEntry]),
+    known: &KnownNames<'_>,
+    places: &mut Vec<NodeRequest>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<HostSetup> {
+    let mut hosts: Vec<HostSetup> = Vec::new();
+    for entry in host_entries {
+        let index = HostIndex(hosts.len() as u32);
+        if let Some((setup, place)) = reader.read(entry, index, known, diagnostics) {
+            hosts.push(setup);
+            places.push(place);
+        }
+    }
+    let explored = hosts.clone();
+    let reader = PeerReader {
+        folder: reader.folder,
+        context: reader.context,
+        hosts: &explored,
+    };
+    for entry in peer_entries {
+        let index = HostIndex(hosts.len() as u32);
+        if let Some((setup, place)) = reader.read(entry, index, known, diagnostics) {
+            hosts.push(setup);
+            places.push(place);
+        }
+    }
+    hosts
 }
 
 /// Rejects defaults for keys that are specific to one host.

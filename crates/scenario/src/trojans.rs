@@ -82,14 +82,7 @@ impl Reader<'_> {
             self.values.word(node, &protocols, diagnostics)
         });
         let number = table.get("number");
-        let number = number.and_then(|node| {
-            let number = self.values.small(node, diagnostics);
-            if number == Some(0) {
-                let help = "messages are counted from 1";
-                diagnostics.help(node.span, "there is no message 0".to_owned(), help);
-            }
-            number
-        });
+        let number = number.and_then(|node| self.message_number(node, diagnostics));
         let against = [("state", false), ("ever", true)];
         let ever = table.get("against").map_or(Some(false), |node| {
             self.values.word(node, &against, diagnostics)
@@ -101,18 +94,8 @@ impl Reader<'_> {
         let (state_ns, state_event) = state.unwrap_or_default();
         let replace = table.get("replace");
         let replace = replace.map_or_else(Vec::new, |node| self.replace(node, diagnostics));
-        let most = lengths.map_or(MOST_LENGTH, |lengths| lengths.1);
-        let (fields, mask) = (table.get("fields"), table.get("mask"));
-        let fields_of = self.struct_fields(fields, mask, diagnostics);
-        let fields = fields.filter(|_| fields_of.is_none());
-        let mut fields = fields.map_or_else(Vec::new, |node| fields::read(node, most, diagnostics));
-        if let (Some(node), None) = (mask, &fields_of) {
-            fields::mask(node, &mut fields, diagnostics);
-            let longest = lengths.map(|lengths| lengths.1);
-            if let Err((message, help)) = fields::expect_unmasked(&fields, longest) {
-                diagnostics.help(node.span, message, help);
-            }
-        }
+        let longest = lengths.map(|lengths| lengths.1);
+        let (fields, fields_of) = self.fields(table, longest, diagnostics);
         let (least, most) = lengths?;
         Some(Trojans {
             server: server?,
@@ -130,6 +113,37 @@ impl Reader<'_> {
             state_event,
             replace,
         })
+    }
+
+    /// Reads which of the messages is looked at, counted from 1.
+    fn message_number(&self, node: &TomlNode, diagnostics: &mut Diagnostics) -> Option<u32> {
+        let number = self.values.small(node, diagnostics);
+        if number == Some(0) {
+            let help = "messages are counted from 1";
+            diagnostics.help(node.span, "there is no message 0".to_owned(), help);
+        }
+        number
+    }
+
+    /// Reads the fields of messages with their masks, or the struct that has them.
+    fn fields(
+        &self,
+        table: &mut Table<'_>,
+        longest: Option<u32>,
+        diagnostics: &mut Diagnostics,
+    ) -> (Vec<MessageField>, Option<StructFields>) {
+        let most = longest.unwrap_or(MOST_LENGTH);
+        let (fields, mask) = (table.get("fields"), table.get("mask"));
+        let fields_of = self.struct_fields(fields, mask, diagnostics);
+        let fields = fields.filter(|_| fields_of.is_none());
+        let mut fields = fields.map_or_else(Vec::new, |node| fields::read(node, most, diagnostics));
+        if let (Some(node), None) = (mask, &fields_of) {
+            fields::mask(node, &mut fields, diagnostics);
+            if let Err((message, help)) = fields::expect_unmasked(&fields, longest) {
+                diagnostics.help(node.span, message, help);
+            }
+        }
+        (fields, fields_of)
     }
 
     /// Reads replaced functions, each with the number that it returns or the bounds of that number.
