@@ -116,6 +116,16 @@ struct Writer<'c> {
     instrumented: BTreeSet<&'c str>,
 }
 
+/// The decisions about the checks of a function.
+struct Decided {
+    /// The lines that change, with their new texts; empty for none.
+    changed: Vec<Option<String>>,
+    /// Atoms, with the lines at which they are counted.
+    atoms: Vec<(usize, usize)>,
+    /// The atom that is counted at the entry.
+    counted_entry: Option<usize>,
+}
+
 impl<'c> Writer<'c> {
     fn new(atoms: &'c [Atom], choice: Choice<'c>) -> Writer<'c> {
         Writer {
@@ -242,15 +252,29 @@ impl<'c> Writer<'c> {
     }
 
     fn function(&mut self, function: &Function<'_>, marks: &[Marked], version: Option<Version>) {
-        let mut changed: Vec<Option<String>> = vec![None; function.lines.len()];
-        let mut counted_entry = None;
         // A guard changes a line of another block, so all decisions come before the first line is
         // written.
-        let mut decisions = Vec::new();
+        let mut decided = self.decide(function, marks, version);
+        if decided.changed[0].is_none() {
+            decided.changed[0] = Some(head(function.lines[0], false));
+        }
+        self.keep_frames(function, &mut decided.changed);
+        self.write(function, decided);
+    }
+
+    /// Decides which checks of a function stay, and changes their lines.
+    fn decide(
+        &mut self,
+        function: &Function<'_>,
+        marks: &[Marked],
+        version: Option<Version>,
+    ) -> Decided {
+        let mut changed: Vec<Option<String>> = vec![None; function.lines.len()];
+        let (mut atoms, mut counted_entry) = (Vec::new(), None);
         for (atom, (at, kind, mark)) in (self.next..).zip(marks) {
             let is_kept = self.is_kept(atom, version);
             let site = is_kept.then(|| self.site(atom));
-            decisions.push((*at, atom));
+            atoms.push((*at, atom));
             let line = function.lines[*at];
             changed[*at] = Some(match mark {
                 Mark::Frame => {
@@ -288,9 +312,15 @@ impl<'c> Writer<'c> {
                 },
             });
         }
-        if changed[0].is_none() {
-            changed[0] = Some(head(function.lines[0], false));
+        Decided {
+            changed,
+            atoms,
+            counted_entry,
         }
+    }
+
+    /// Lets jumps keep the red zones of frames that go on after them.
+    fn keep_frames(&self, function: &Function<'_>, changed: &mut [Option<String>]) {
         for (at, line) in function.lines.iter().enumerate() {
             if text::call(line).is_some_and(|call| call.callee == LEAVES)
                 && let Some(next) = self.keeping_frames(&function.lines, at + 1)
@@ -302,7 +332,11 @@ impl<'c> Writer<'c> {
                 changed[next] = Some(format!("{call}, !nosanitize !{{}}"));
             }
         }
-        let mut decisions = decisions.into_iter().peekable();
+    }
+
+    /// Writes the lines of a function, and counts its atoms in a profile.
+    fn write(&mut self, function: &Function<'_>, decided: Decided) {
+        let mut decisions = decided.atoms.into_iter().peekable();
         let entry = usize::from(
             function
                 .lines
@@ -315,13 +349,13 @@ impl<'c> Writer<'c> {
                     self.count(atom, line);
                 }
             }
-            match &changed[at] {
+            match &decided.changed[at] {
                 Some(new) if new.is_empty() => {}
                 Some(new) => self.push(new),
                 None => self.push(line),
             }
             if at == entry
-                && let Some(atom) = counted_entry
+                && let Some(atom) = decided.counted_entry
             {
                 let debug = first_place(function);
                 self.count(atom, &debug);

@@ -219,19 +219,31 @@ fn arithmetic(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     Ok(())
 }
 
-/// Compiles the program's entry and the functions that stand in for the engine natively.
-fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
-    let work = tempfile::tempdir().context("create", "a temporary folder")?;
-    let libraries = folder.join("usr/lib");
-    // Reports name the runtime's files by a path that is the same on every machine.
-    let prefix = format!(
-        "-ffile-prefix-map={}=/everett/runtime",
-        work.path().display()
-    );
-    let compile = |name: &str, text: &str, flags: &[&str], output: &Path| {
-        let source = work.path().join(name);
+/// Compiles parts of the runtime in a temporary folder.
+struct RuntimeBuild<'r> {
+    zig: &'r Path,
+    /// The folder of the sysroot.
+    folder: &'r Path,
+    work: tempfile::TempDir,
+}
+
+impl RuntimeBuild<'_> {
+    /// Compiles a text, which is a file of this name, to an output.
+    fn compile(
+        &self,
+        name: &str,
+        text: &str,
+        flags: &[&str],
+        output: &Path,
+    ) -> Result<(), ToolchainError> {
+        let source = self.work.path().join(name);
         write(&source, text)?;
-        let mut command = Command::new(zig);
+        // Reports name the runtime's files by a path that is the same on every machine.
+        let prefix = format!(
+            "-ffile-prefix-map={}=/everett/runtime",
+            self.work.path().display()
+        );
+        let mut command = Command::new(self.zig);
         command
             .args([
                 "clang",
@@ -248,66 +260,80 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
                 "-nostdlibinc",
                 "-isystem",
             ])
-            .arg(folder.join("usr/include"))
+            .arg(self.folder.join("usr/include"))
             .arg("-resource-dir")
-            .arg(folder.join("resource"))
+            .arg(self.folder.join("resource"))
             .args(flags)
             .arg(&source)
             .arg("-o")
             .arg(output);
         check(&mut command, "the runtime")
-    };
-    compile("start.S", START_ASM, &[], &libraries.join("crt1.o"))?;
-    compile("start.c", START_C, &PLAIN, &libraries.join("crti.o"))?;
-    // The library's sources, for what is made of them.
-    let musl = zig_library(zig).join("libc/musl");
-    let include = |part: &str| format!("-I{}", musl.join(part).display());
-    let internal = [
-        "src/math",
-        "src/include",
-        "src/internal",
-        "arch/x86_64",
-        "arch/generic",
-    ];
-    let internal = internal.map(include);
-    for (text, name) in OWN_SOURCES.into_iter().zip(OWN_OBJECTS) {
-        let readable = work.path().join("own.ll");
-        let mut flags = [&PLAIN[1..], &["-S", "-emit-llvm"]].concat();
-        if text.contains("\"libm.h\"") {
-            flags.extend(internal.iter().map(String::as_str));
-        }
-        compile("own.c", text, &flags, &readable)?;
-        let text = fs::read_to_string(&readable).context("read", &readable)?;
-        // The library's versions are weak and said to be all the same (`odr`). The linker insists
-        // that other versions are, too, and C has no word for it.
-        let text = text.replace("define weak ", "define weak_odr ");
-        compile("own.ll", &text, &PLAIN, &libraries.join(name))?;
     }
-    let cpu_model = work.path().join("cpu_model.o");
-    compile("cpu_model.c", CPU_MODEL_C, &PLAIN, &cpu_model)?;
-    let archive = |name: &str, object: &Path| {
-        let mut archive = Command::new(zig);
-        archive
+
+    /// Compiles a text into an archive of the sysroot.
+    fn add(
+        &self,
+        archive: &str,
+        name: &str,
+        text: &str,
+        flags: &[&str],
+    ) -> Result<(), ToolchainError> {
+        let object = self.work.path().join(name).with_extension("o");
+        self.compile(name, text, flags, &object)?;
+        let mut command = Command::new(self.zig);
+        command
             .args(["ar", "crs"])
-            .arg(libraries.join(name))
-            .arg(object);
-        check(&mut archive, "the runtime")
-    };
-    let gnu_names = work.path().join("gnu_names.o");
-    compile("gnu_names.c", GNU_NAMES_C, &PLAIN, &gnu_names)?;
+            .arg(self.folder.join("usr/lib").join(archive))
+            .arg(&object);
+        check(&mut command, "the runtime")
+    }
+
+    /// Compiles Everett's own versions of functions of the C library.
+    fn own_functions(&self) -> Result<(), ToolchainError> {
+        // The library's sources, for what is made of them.
+        let musl = zig_library(self.zig).join("libc/musl");
+        let include = |part: &str| format!("-I{}", musl.join(part).display());
+        let internal = [
+            "src/math",
+            "src/include",
+            "src/internal",
+            "arch/x86_64",
+            "arch/generic",
+        ];
+        let internal = internal.map(include);
+        for (text, name) in OWN_SOURCES.into_iter().zip(OWN_OBJECTS) {
+            let readable = self.work.path().join("own.ll");
+            let mut flags = [&PLAIN[1..], &["-S", "-emit-llvm"]].concat();
+            if text.contains("\"libm.h\"") {
+                flags.extend(internal.iter().map(String::as_str));
+            }
+            self.compile("own.c", text, &flags, &readable)?;
+            let text = fs::read_to_string(&readable).context("read", &readable)?;
+            // The library's versions are weak and said to be all the same (`odr`). The linker insists
+            // that other versions are, too, and C has no word for it.
+            let text = text.replace("define weak ", "define weak_odr ");
+            let object = self.folder.join("usr/lib").join(name);
+            self.compile("own.ll", &text, &PLAIN, &object)?;
+        }
+        Ok(())
+    }
+}
+
+/// Compiles the program's entry and the functions that stand in for the engine natively.
+fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
+    let work = tempfile::tempdir().context("create", "a temporary folder")?;
+    let build = RuntimeBuild { zig, folder, work };
+    let libraries = folder.join("usr/lib");
+    build.compile("start.S", START_ASM, &[], &libraries.join("crt1.o"))?;
+    build.compile("start.c", START_C, &PLAIN, &libraries.join("crti.o"))?;
+    build.own_functions()?;
     // Beside the C library, which exists as bitcode and as machine code.
-    archive("libmusl.a", &cpu_model)?;
-    archive("libmusl.a", &gnu_names)?;
-    let native = work.path().join("everett_native.o");
+    build.add("libmusl.a", "cpu_model.c", CPU_MODEL_C, &PLAIN)?;
+    build.add("libmusl.a", "gnu_names.c", GNU_NAMES_C, &PLAIN)?;
     // Never bitcode: in the bitcode these functions are the engine's own.
-    compile(
-        "everett_native.c",
-        NATIVE_C,
-        &["-ffreestanding", "-fno-builtin"],
-        &native,
-    )?;
-    archive("libeverett.a", &native)?;
-    compile("empty.S", EMPTY_ASM, &[], &libraries.join("crtn.o"))?;
+    let flags = ["-ffreestanding", "-fno-builtin"];
+    build.add("libeverett.a", "everett_native.c", NATIVE_C, &flags)?;
+    build.compile("empty.S", EMPTY_ASM, &[], &libraries.join("crtn.o"))?;
     for name in ["crtbegin", "crtend"] {
         let object = folder.join(format!("resource/lib/linux/clang_rt.{name}-x86_64.o"));
         copy(&libraries.join("crtn.o"), &object)?;
