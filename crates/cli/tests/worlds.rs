@@ -26,8 +26,9 @@ mod common;
 #[path = "common/threads.rs"]
 mod threads;
 
-use common::{check_weights, count, everett, expect, folder, summary};
+use common::{check_weights, count, everett, expect, folder, mappings, summary};
 use libtest_mimic::{Failed, Trial};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// If this variable is set (`./test fast`), one in so many scenarios is tested.
 const FAST: &str = "EVERETT_TEST_FAST";
 const FAST_PART: usize = 10;
-const MAPPINGS: [&str; 3] = ["sds", "cow", "cob"];
 /// Maximum number of worlds that are followed with mappings other than the first, which reach the
 /// same ones.
 const MOST_FOLLOWED: u64 = 50;
@@ -171,9 +171,10 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
     let finds: BTreeSet<&str> = finds.split_whitespace().collect();
     let file = scenario.file_name().expect("a name").to_string_lossy();
     let mut reached: BTreeMap<&str, (u64, BTreeSet<String>)> = BTreeMap::new();
-    let wanted = said("# mappings:").unwrap_or_else(|| MAPPINGS.join(" "));
+    let wanted = said("# mappings:").unwrap_or_else(|| mappings().collect::<Vec<_>>().join(" "));
+    let default = mappings().next().expect("a mapping");
     let tells = said("# tests:").is_none();
-    for mapping in MAPPINGS {
+    for mapping in mappings() {
         if !wanted.split_whitespace().any(|name| name == mapping) {
             continue;
         }
@@ -187,79 +188,90 @@ fn explore(folder: &Path, scenario: &Path) -> Result<(), Failed> {
         if summary["complete"] != said("# complete:").is_none() {
             return Err(format!("{mapping}: not all was explored: {summary:#}").into());
         }
-        check_weights(&summary);
-        let found = summary["findings"].as_array().expect("findings");
-        if let Some(other) = found.iter().find(|one| one["confirmed"] != "confirmed") {
-            return Err(
-                format!("{mapping}: a finding is not confirmed natively: {other:#}").into(),
-            );
-        }
-        let found: BTreeSet<&str> = found
-            .iter()
-            .filter_map(|one| one["kind"].as_str())
-            .collect();
-        if found != finds {
-            return Err(format!("{mapping}: findings {found:?}, expected {finds:?}").into());
-        }
-        for number in 1..=summary["findings"].as_array().map_or(0, Vec::len) {
-            let file = out.join(format!("findings/{number:04}/messages.txt"));
-            if fs::read_to_string(&file)?.is_empty() && said("# messages:").is_none() {
-                return Err(format!("{mapping}: nothing was sent before finding {number}").into());
-            }
-        }
-        if let Some(expected) = said("# warns:") {
-            let warnings = summary["warnings"].as_array().expect("warnings");
-            let mut texts = warnings.iter().filter_map(|warning| warning.as_str());
-            if !texts.any(|text| text.starts_with(&expected)) {
-                return Err(format!("{mapping}: nothing warns of {expected}: {warnings:?}").into());
-            }
-        }
+        check_summary((mapping, &summary), (&text, &finds), &out)?;
         let worlds = count(&summary, "/worlds");
-        if let Some(expected) = said("# worlds:")
-            && expected != worlds.to_string()
-        {
-            return Err(format!("{mapping}: {worlds} worlds, expected {expected}").into());
-        }
-        let most = said("# most states:").unwrap_or_default();
-        let of_mapping = most
-            .split(',')
-            .find_map(|one| one.trim().strip_prefix(mapping));
-        if let Some(most) = of_mapping
-            && let states = count(&summary, "/states_total")
-            && states > most.trim().parse()?
-        {
-            return Err(format!("{mapping}: {states} states, at most {most} expected").into());
-        }
-        if let Some(least) = said("# least worlds:")
-            && worlds < least.parse()?
-        {
-            return Err(format!("{mapping}: {worlds} worlds, at least {least} expected").into());
-        }
         let tests = listed(&out.join("tests"));
         let told: Result<BTreeSet<String>, Failed> =
             tests.iter().map(|path| what_happens(path)).collect();
         reached.insert(mapping, (worlds, told?));
-        if worlds <= MOST_FOLLOWED || mapping == MAPPINGS[0] {
+        if worlds <= MOST_FOLLOWED || mapping == default {
             expect(everett(folder).arg("follow").arg(&out), 0);
         }
         let place = scenario.ancestors().nth(2).and_then(Path::file_name);
         let is_example = place.is_some_and(|place| place == "examples");
-        if !finds.is_empty() && is_example && mapping == MAPPINGS[0] {
+        if !finds.is_empty() && is_example && mapping == default {
             replay_on_other_builds(folder, &text, &out);
         }
-        if tells && worlds <= MOST_REPLAYED && mapping == MAPPINGS[0] {
+        if tells && worlds <= MOST_REPLAYED && mapping == default {
             expect(everett(folder).arg("replay").arg(&out), 0);
         }
     }
-    let first = &reached[MAPPINGS[0]];
+    let first = &reached[default];
     for (mapping, others) in &reached {
         if others.0 != first.0 {
             let (own, other) = (first.0, others.0);
-            return Err(format!("sds reaches {own} worlds, {mapping} {other}").into());
+            return Err(format!("{default} reaches {own} worlds, {mapping} {other}").into());
         }
         if let Some(world) = first.1.symmetric_difference(&others.1).next() {
-            return Err(format!("only one of sds and {mapping} reaches {world}").into());
+            return Err(format!("only one of {default} and {mapping} reaches {world}").into());
         }
+    }
+    Ok(())
+}
+
+/// Checks the summary of an exploration under a mapping: findings, warnings and numbers are what the
+/// scenario says.
+fn check_summary(
+    (mapping, summary): (&str, &Value),
+    (scenario, finds): (&str, &BTreeSet<&str>),
+    out: &Path,
+) -> Result<(), Failed> {
+    let said = |key: &str| said(scenario, key);
+    check_weights(summary);
+    let found = summary["findings"].as_array().expect("findings");
+    if let Some(other) = found.iter().find(|one| one["confirmed"] != "confirmed") {
+        return Err(format!("{mapping}: a finding is not confirmed natively: {other:#}").into());
+    }
+    let found: BTreeSet<&str> = found
+        .iter()
+        .filter_map(|one| one["kind"].as_str())
+        .collect();
+    if found != *finds {
+        return Err(format!("{mapping}: findings {found:?}, expected {finds:?}").into());
+    }
+    for number in 1..=summary["findings"].as_array().map_or(0, Vec::len) {
+        let file = out.join(format!("findings/{number:04}/messages.txt"));
+        if fs::read_to_string(&file)?.is_empty() && said("# messages:").is_none() {
+            return Err(format!("{mapping}: nothing was sent before finding {number}").into());
+        }
+    }
+    if let Some(expected) = said("# warns:") {
+        let warnings = summary["warnings"].as_array().expect("warnings");
+        let mut texts = warnings.iter().filter_map(|warning| warning.as_str());
+        if !texts.any(|text| text.starts_with(&expected)) {
+            return Err(format!("{mapping}: nothing warns of {expected}: {warnings:?}").into());
+        }
+    }
+    let worlds = count(summary, "/worlds");
+    if let Some(expected) = said("# worlds:")
+        && expected != worlds.to_string()
+    {
+        return Err(format!("{mapping}: {worlds} worlds, expected {expected}").into());
+    }
+    let most = said("# most states:").unwrap_or_default();
+    let of_mapping = most
+        .split(',')
+        .find_map(|one| one.trim().strip_prefix(mapping));
+    if let Some(most) = of_mapping
+        && let states = count(summary, "/states_total")
+        && states > most.trim().parse()?
+    {
+        return Err(format!("{mapping}: {states} states, at most {most} expected").into());
+    }
+    if let Some(least) = said("# least worlds:")
+        && worlds < least.parse()?
+    {
+        return Err(format!("{mapping}: {worlds} worlds, at least {least} expected").into());
     }
     Ok(())
 }

@@ -114,27 +114,10 @@ fn lacks_states(dir: &Path) -> bool {
 pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec<Image>)> {
     spec.check()?;
     if spec.is_scenario() {
-        expect_no_program_options(spec)?;
         return crate::world::prepare(spec, session);
     }
     let mut images = spec.load()?;
-    if spec.dtest && !boots(&images) {
-        let message = "is for scenarios; the tests of one program are .ktest";
-        return Err(Error::not_applicable("dtest", message));
-    }
-    let of_worlds = [
-        (spec.max_events.is_some(), "max_events"),
-        (spec.max_virtual_time.is_some(), "max_virtual_time"),
-        (spec.check_deadlocks, "check_deadlocks"),
-        (!spec.settings.is_empty(), "settings"),
-        (spec.offline.is_some(), "offline"),
-    ];
-    for (_, field) in of_worlds.iter().filter(|(is_set, _)| *is_set) {
-        if !boots(&images) {
-            let message = "is for scenarios, and this is a program";
-            return Err(Error::not_applicable(field, message));
-        }
-    }
+    spec.refuse_what_programs_lack(boots(&images))?;
     if spec.world.is_some() && !boots(&images) {
         let message = "is for programs that boot worlds; this one never calls klee_net_host_setup";
         return Err(Error::not_applicable("world", message));
@@ -145,24 +128,9 @@ pub fn prepare(spec: &RunSpec, session: &Session) -> Result<(ExplorerConfig, Vec
             let message = "cannot be combined with a comparison of two builds";
             return Err(Error::not_applicable("seeds", message));
         }
-        if boots(&images) {
-            let message = "is for single programs; this one boots a world";
-            return Err(Error::not_applicable("against", message));
-        }
         config.against = Some(difference::add_build(spec, other, &config, &mut images)?);
     }
     Ok((config, images))
-}
-
-/// Refuses options of programs for a scenario.
-fn expect_no_program_options(spec: &RunSpec) -> Result<()> {
-    match spec.program_options().iter().find(|(is_set, _)| *is_set) {
-        Some((_, field)) => {
-            let message = "is for programs, and this is a scenario";
-            Err(Error::not_applicable(field, message))
-        }
-        None => Ok(()),
-    }
 }
 
 fn search(

@@ -88,7 +88,7 @@ pub(crate) fn finding_files(
     found: &WorldFinding,
     original: Option<&str>,
     natively: Natively<'_>,
-) -> [NamedFile; 2] {
+) -> Vec<NamedFile> {
     let finding = &found.finding;
     let place = principal(&finding.stack).cloned().unwrap_or_default();
     let json = serde_json::json!({
@@ -100,7 +100,7 @@ pub(crate) fn finding_files(
     });
     let json = serde_json::to_vec_pretty(&json).unwrap_or_default();
     let text = describe(finding, original, natively) + &others(&found.traces, &found.host);
-    [
+    vec![
         ("finding.txt".to_owned(), text.into_bytes()),
         ("finding.json".to_owned(), json),
     ]

@@ -34,15 +34,46 @@ pub enum Takes {
     Path(&'static str),
 }
 
-/// The scope of an option.
+/// The scope of an option: the runs in which it has an effect. Other runs refuse it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// The run, whether of a program or a scenario.
     Run,
+    /// Worlds: of a scenario, or of a program that boots one.
+    Worlds,
+    /// Runs of one program that boots no world.
+    Program,
     /// Runs of one program; if it boots a world, the search until its hosts are set up.
     Booting,
     /// The host of one program, including native and concrete runs.
     Host,
+}
+
+impl Scope {
+    /// Returns why a scenario has no option of this scope, if it has none.
+    pub(crate) fn refusal_by_scenarios(self) -> Option<&'static str> {
+        match self {
+            Scope::Run | Scope::Worlds => None,
+            Scope::Program | Scope::Booting => Some("is for programs, and this is a scenario"),
+            Scope::Host => Some(
+                "is for single programs; a scenario sets such options per host, if it has them",
+            ),
+        }
+    }
+
+    /// Returns why a program has no option of this scope, if it has none.
+    pub(crate) fn refusal_by_programs(self, boots: bool) -> Option<&'static str> {
+        match self {
+            Scope::Worlds if !boots => Some("is for scenarios, and this is a program"),
+            Scope::Program if boots => Some("is for single programs; this one boots a world"),
+            _ => None,
+        }
+    }
+
+    /// Returns whether an option of this scope of a program that boots a world holds in that world.
+    pub(crate) fn is_of_booted_world(self) -> bool {
+        matches!(self, Scope::Run | Scope::Worlds)
+    }
 }
 
 /// The key of a scenario that means the same as an option.
@@ -362,30 +393,38 @@ pub const OPTIONS: &[RunOption] = &[
         .help(
             "Programs only: where one instruction has more than this share of all forks (0 to 1), its forks take one \
              side only. This limit and the next four options are KLEE's.",
-        ),
+        )
+        .scope(Scope::Booting),
     maybe!("max-static-cpfork-pct", max_static_cpfork_pct, "SHARE", share)
         .checked(|spec| some(&spec.max_static_cpfork_pct, check::share))
-        .help("The same for one function, called by one sequence of callers."),
+        .help("The same for one function, called by one sequence of callers.")
+        .scope(Scope::Booting),
     maybe!("max-static-solve-pct", max_static_solve_pct, "SHARE", share)
         .checked(|spec| some(&spec.max_static_solve_pct, check::share))
-        .help("The same for the queries of one instruction that no cheap layer of the solver answers."),
+        .help("The same for the queries of one instruction that no cheap layer of the solver answers.")
+        .scope(Scope::Booting),
     maybe!("max-static-cpsolve-pct", max_static_cpsolve_pct, "SHARE", share)
         .checked(|spec| some(&spec.max_static_cpsolve_pct, check::share))
-        .help("The same for such queries in one function, called by one sequence of callers."),
+        .help("The same for such queries in one function, called by one sequence of callers.")
+        .scope(Scope::Booting),
     maybe!("max-static-pct-check-delay", max_static_pct_check_delay, "N", number)
         .help("Number of forks before which these shares are not limited.")
-        .default("1000"),
+        .default("1000")
+        .scope(Scope::Booting),
     maybe!("max-total-instructions", max_total_instructions, "N", number)
-        .help("Programs only: stop after this many instructions of all paths together."),
+        .help("Programs only: stop after this many instructions of all paths together.")
+        .scope(Scope::Booting),
     maybe!("max-instructions", max_instructions, "N", number)
         .help("Report paths with more instructions than this as hangs.")
         .key("limits", "instructions", NUMBER),
     maybe!("max-events", max_events, "N", number)
         .help("Scenarios only: report hosts with more messages and timers than this as hangs.")
+        .scope(Scope::Worlds)
         .key("limits", "events", NUMBER),
     maybe!("max-virtual-time", max_virtual_time, "TIME", |value| parse_time(text(value)?))
         .checked(|spec| some(&spec.max_virtual_time, check::time))
         .help("Scenarios only: end worlds at this virtual time.")
+        .scope(Scope::Worlds)
         .key("limits", "virtual_time", OptionKind::Duration),
     maybe!("max-symbolic-size", max_symbolic_size, "BYTES", number)
         .help("Largest block that malloc of a symbolic size keeps symbolic.")
@@ -404,16 +443,20 @@ pub const OPTIONS: &[RunOption] = &[
         .help(
             "Programs only: follow the inputs of this test in KLEE's format (.ktest), or of all in this folder, before \
              everything else. Inputs are matched by name.",
-        ),
+        )
+        .scope(Scope::Program),
     switch!("only-seeds", only_seeds)
         .requires("seeds")
-        .help("Explore only the paths that seeds take."),
+        .help("Explore only the paths that seeds take.")
+        .scope(Scope::Program),
     switch!("seeds-apart", seeds_apart)
         .requires("only-seeds")
-        .help("Follow each seed on its own from the beginning, also where several take the same path."),
+        .help("Follow each seed on its own from the beginning, also where several take the same path.")
+        .scope(Scope::Program),
     values!("stop-at", stop_at, Takes::List("KINDS"), owned)
         .checked(|spec| all(&spec.stop_at, check::finding))
-        .help("Programs only: stop at the first finding of one of these kinds, or of `all`."),
+        .help("Programs only: stop at the first finding of one of these kinds, or of `all`.")
+        .scope(Scope::Program),
     values!("search", search, Takes::List("NAMES"), owned)
         .checked(|spec| all(&spec.search, check::searcher))
         .help(
@@ -429,10 +472,14 @@ pub const OPTIONS: &[RunOption] = &[
     maybe!("workers", workers, "N", number)
         .checked(|spec| some(&spec.workers, check::positive))
         .help(
-            "Number of worker threads. Default for a program, and for a scenario with mapping cob: \
+            "Number of worker threads. Default for a program, and for a scenario with mapping {names}: \
              EVERETT_WORKERS, or one per processor; for other scenarios: 1, because workers share no states of \
              worlds. A complete run reaches the same paths or worlds and the same findings with any number.",
-        ),
+        )
+        .names(|| {
+            let rows = MAPPINGS.iter().filter(|row| row.separates_worlds);
+            rows.map(|row| row.name.to_owned()).collect()
+        }),
     switch!("deterministic", deterministic)
         .help("Explore in one order, with one worker: the same arguments give the same files."),
     switch!("all-tests", all_tests)
@@ -463,6 +510,7 @@ pub const OPTIONS: &[RunOption] = &[
             "Scenarios only: report hosts that are still blocked at the end of a world. Hosts with an `expect` \
              key, such as servers that must be running, are exempt.",
         )
+        .scope(Scope::Worlds)
         .key("search", "deadlocks", OptionKind::Flag),
     switch!("no-check-shifts", no_check_shifts)
         .help(
@@ -664,12 +712,15 @@ pub const OPTIONS: &[RunOption] = &[
         )
         .names(|| MAPPINGS.iter().map(|row| row.name.to_owned()).collect())
         .default(MAPPINGS[0].name)
+        .scope(Scope::Worlds)
         .key("search", "mapping", OptionKind::Text),
     maybe!("orders", orders, "N", number)
         .help("Scenarios only: how often on a path a packet may overtake earlier packets to the same host.")
         .default("0")
+        .scope(Scope::Worlds)
         .key("search", "orders", SMALL),
-    values!("set", settings, Takes::Values("KEY=VALUE"), parse_setting).help("Scenarios only: override a key of the scenario, such as host.server.args='[\"-p\", \"80\"]'."),
+    values!("set", settings, Takes::Values("KEY=VALUE"), parse_setting).help("Scenarios only: override a key of the scenario, such as host.server.args='[\"-p\", \"80\"]'.")
+        .scope(Scope::Worlds),
     maybe!("world", world, Takes::Path("FILE"), path)
         .help(
             "For programs that boot a world (netklee.h): a scenario without hosts, which adds faults, checks, \
@@ -681,14 +732,16 @@ pub const OPTIONS: &[RunOption] = &[
             "Explore another build of the program on the same input, and report where the two differ: in how they end, in \
              output, or in files (differences/). Of a scenario: another scenario with the same hosts.",
         )
-        .scope(Scope::Booting),
-    switch!("dtest", dtest).help("Scenarios only: also write findings and tests as .dtest, each with a .ktest for every host."),
+        .scope(Scope::Program),
+    switch!("dtest", dtest).help("Scenarios only: also write findings and tests as .dtest, each with a .ktest for every host.")
+        .scope(Scope::Worlds),
     switch!("allow-live", allow_live)
         .help(
             "Allow live peers of a scenario ([peer.NAME]) to be started and contacted. Nothing else outside is.",
         ),
     maybe!("offline", offline, Takes::Path("RUN"), path)
-        .help("Answer for live peers from the recording of this earlier run, and do not contact them."),
+        .help("Answer for live peers from the recording of this earlier run, and do not contact them.")
+        .scope(Scope::Worlds),
 ];
 
 /// Returns the option with a name.

@@ -15,6 +15,7 @@ use crate::config::explorer_config;
 use crate::disk::{Disk, DiskEntry, Packed, RealDisk, Recording};
 use crate::error::{Context, Error, Result, bail};
 use crate::load::{bitcode_of, load_bytes};
+use crate::options::Scope;
 use crate::parcel_file::{ParcelFile, file_spec, parcel_file};
 use crate::scenario::scenario_from;
 use crate::session::Session;
@@ -182,33 +183,38 @@ fn limits_of(spec: &RunSpec) -> Budget {
     }
 }
 
+/// Why an option is refused that a search on several machines does not support.
+const NOT_DIVISIBLE: &str = "is not possible on a cluster";
+
 /// Refuses options that a search on several machines does not support.
 fn expect_divisible(spec: &RunSpec) -> Result<()> {
     let is_none = |path: &PathBuf| path.as_os_str() == "none";
     let refused = [
-        (spec.against.is_some(), "against"),
-        (spec.world.is_some(), "world"),
         (spec.klee_messages, "klee_messages"),
         (spec.deterministic, "deterministic"),
-        (spec.dtest && !spec.is_scenario(), "dtest"),
         (spec.solver_log.is_some(), "solver_log"),
         (spec.log_queries.is_some(), "log_queries"),
         (spec.allow_live, "allow_live"),
         (spec.offline.is_some(), "offline"),
         (!spec.smt_solver.as_ref().is_none_or(is_none), "smt_solver"),
+        (
+            spec.max_total_instructions.is_some(),
+            "max_total_instructions",
+        ),
     ];
-    let mut refused = refused.into_iter().chain(spec.program_options());
-    match refused.find(|(is_said, _)| *is_said) {
-        Some((_, field)) => {
-            let message = match field {
-                "smt_solver" => "with a program is not possible on a cluster",
-                "max_total_instructions" => "is not possible on a cluster; use --max-work",
-                _ => "is not possible on a cluster",
-            };
-            Err(Error::not_applicable(field, message))
-        }
-        None => Ok(()),
+    if let Some((_, field)) = refused.into_iter().find(|(is_said, _)| *is_said) {
+        let message = match field {
+            "smt_solver" => "with a program is not possible on a cluster",
+            "max_total_instructions" => "is not possible on a cluster; use --max-work",
+            _ => NOT_DIVISIBLE,
+        };
+        return Err(Error::not_applicable(field, message));
     }
+    spec.expect_no(|scope| match scope {
+        Scope::Program | Scope::Booting => Some(NOT_DIVISIBLE),
+        _ if spec.is_scenario() => None,
+        _ => scope.refusal_by_programs(false),
+    })
 }
 
 /// Like [`expect_divisible`], for a scenario, which sets some options itself. Returns the run with

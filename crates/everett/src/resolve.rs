@@ -59,60 +59,38 @@ impl RunSpec {
                 "a scenario takes no arguments; set those of its programs with `settings` host.NAME.args=..."
             );
         }
+        self.expect_no(Scope::refusal_by_scenarios)
+    }
+
+    /// Refuses options that have no effect on a program, which boots a world or not.
+    pub(crate) fn refuse_what_programs_lack(&self, boots: bool) -> Result<()> {
+        self.expect_no(|scope| scope.refusal_by_programs(boots))
+    }
+
+    /// Fails if an option is set that is refused, by its scope.
+    pub(crate) fn expect_no(&self, refusal: impl Fn(Scope) -> Option<&'static str>) -> Result<()> {
         let usual = serde_json::to_value(RunSpec::default())?;
         let said = serde_json::to_value(self)?;
-        for option in OPTIONS.iter().filter(|option| option.scope != Scope::Run) {
-            if said.get(option.field) != usual.get(option.field) {
-                let message =
-                    "is for single programs; a scenario sets such options per host, if it has them";
+        for option in OPTIONS {
+            if let Some(message) = refusal(option.scope)
+                && said.get(option.field) != usual.get(option.field)
+            {
                 return Err(Error::not_applicable(option.field, message));
             }
         }
         Ok(())
     }
 
-    /// Returns the spec for exploring the scenario of a world that the program boots. Host options
-    /// are omitted, since the scenario contains them.
+    /// Returns the spec for exploring the scenario of a world that the program boots. Options of
+    /// its hosts are omitted, since the scenario contains them.
     pub(crate) fn for_world(&self, scenario: &Path) -> Result<RunSpec> {
         let said = serde_json::to_value(self)?;
         let mut world = serde_json::to_value(RunSpec::new([scenario]))?;
-        for option in OPTIONS {
-            match option.scope {
-                Scope::Run => world[option.field] = said[option.field].clone(),
-                Scope::Booting | Scope::Host => {}
-            }
+        let options = OPTIONS.iter();
+        for option in options.filter(|option| option.scope.is_of_booted_world()) {
+            world[option.field] = said[option.field].clone();
         }
-        let mut world: RunSpec = serde_json::from_value(world)?;
-        // These are for the program that boots it.
-        world.max_total_instructions = None;
-        world.max_static_fork_pct = None;
-        world.max_static_cpfork_pct = None;
-        world.max_static_solve_pct = None;
-        world.max_static_cpsolve_pct = None;
-        world.max_static_pct_check_delay = None;
-        Ok(world)
-    }
-
-    /// Returns the options that only searches of one program have, each with whether it is set.
-    pub(crate) fn program_options(&self) -> [(bool, &'static str); 7] {
-        [
-            (!self.seeds.is_empty(), "seeds"),
-            (!self.stop_at.is_empty(), "stop_at"),
-            (
-                self.max_total_instructions.is_some(),
-                "max_total_instructions",
-            ),
-            (self.max_static_fork_pct.is_some(), "max_static_fork_pct"),
-            (
-                self.max_static_cpfork_pct.is_some(),
-                "max_static_cpfork_pct",
-            ),
-            (self.max_static_solve_pct.is_some(), "max_static_solve_pct"),
-            (
-                self.max_static_cpsolve_pct.is_some(),
-                "max_static_cpsolve_pct",
-            ),
-        ]
+        Ok(serde_json::from_value(world)?)
     }
 
     /// Returns the spec with the options of a scenario, where this spec has none.

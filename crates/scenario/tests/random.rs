@@ -3,7 +3,7 @@
 
 mod common;
 
-use everett_net::HostIndex;
+use everett_net::{HostIndex, Protocol};
 use everett_scenario::{Argument, NameContext, OptionKey, Scenario, Start, parse, show};
 use proptest::prelude::*;
 use std::path::Path;
@@ -66,6 +66,23 @@ fn the_documentation_has_all_kinds_of_faults() {
             assert!(DOCUMENT.contains(&key), "{key} of {} is missing", kind.name);
         }
     }
+}
+
+#[test]
+fn the_documentation_says_which_kinds_are_about_udp() {
+    let line = "- Without `protocol`, ";
+    let rest = DOCUMENT.split_once(line).expect("a line").1;
+    let (names, _) = rest.split_once(" are about UDP").expect("their names");
+    let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
+    let kinds = everett_net::KINDS.iter();
+    let about_udp = kinds.filter(|kind| !kind.protocols.is_empty());
+    assert!(
+        about_udp
+            .clone()
+            .all(|kind| *kind.protocols == [Protocol::Udp])
+    );
+    let expected: Vec<&str> = about_udp.map(|kind| kind.name).collect();
+    assert_eq!(names, expected);
 }
 
 #[derive(Clone, Debug)]

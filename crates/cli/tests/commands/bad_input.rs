@@ -140,7 +140,7 @@ fn bitcode_that_is_damaged() {
 fn options_that_make_no_sense() {
     let folder = folder("bad-options");
     build(&folder, "spin", SPIN, &[]);
-    let cases: [(&[&str], &[&str]); 22] = [
+    let cases: [(&[&str], &[&str]); 26] = [
         (
             &["--search", "deepest"],
             &["\"deepest\" is not a searcher", "random-path"],
@@ -166,6 +166,13 @@ fn options_that_make_no_sense() {
         (&["--seed", "1.5"], &["--seed"]),
         (&["--set", "a.b=1"], &["--set is for scenarios"]),
         (&["--offline", "/nowhere"], &["--offline is for scenarios"]),
+        (&["--dtest"], &["--dtest is for scenarios"]),
+        (&["--mapping", "cow"], &["--mapping is for scenarios"]),
+        (&["--orders", "1"], &["--orders is for scenarios"]),
+        (
+            &["--check-deadlocks"],
+            &["--check-deadlocks is for scenarios"],
+        ),
         (&["--quiet", "--json"], &["--quiet", "--json"]),
         (&["--unknown"], &["--unknown"]),
         (&["--smt-solver", "/nowhere/solver"], &["/nowhere/solver"]),

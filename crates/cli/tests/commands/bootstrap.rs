@@ -1,7 +1,9 @@
 //! Worlds that one program boots with the functions of `netklee.h`: from a run of the program to
 //! worlds that are followed and replayed natively, and error messages if that fails.
 
-use crate::common::{build, check_weights, count, everett, expect, folder, summary, text};
+use crate::common::{
+    build, check_weights, count, everett, expect, folder, mappings, summary, text,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -112,7 +114,7 @@ fn listing_6_boots_a_server_and_a_client() {
     // Every value other than 1 is the client.
     let begin = fs::read_to_string(folder.join("out/server.begin")).expect("a trace");
     assert!(begin.contains("01000000"), "{begin}");
-    for mapping in ["cob", "cow"] {
+    for mapping in mappings().skip(1) {
         run(&folder, mapping, &["--mapping", mapping], 0);
         is_complete(&folder, mapping, 2);
     }
@@ -374,6 +376,17 @@ fn a_world_for_a_program_that_boots_none_is_refused() {
     assert!(said.contains("never calls klee_net_host_setup"), "{said}");
 }
 
+/// An option that only the search for hosts could obey is refused before anything is explored.
+#[test]
+fn options_of_single_programs_are_refused() {
+    let folder = built("single", LISTING_6);
+    for options in [["--stop-at", "all"], ["--against", "prog"]] {
+        let said = text(&run(&folder, "out", &options, 2));
+        assert!(said.contains("this one boots a world"), "{said}");
+        assert!(!folder.join("out").exists(), "{said}");
+    }
+}
+
 #[test]
 fn what_the_program_declares_is_not_said_again() {
     let folder = built("again", LISTING_6);
@@ -469,7 +482,7 @@ fn servers_run_until_they_are_blocked_before_clients_start() {
         ["--set", "host.first.expect=exit 7"],
         ["--set", "host.second.expect=exit 8"],
     ];
-    for mapping in ["sds", "cob", "cow"] {
+    for mapping in mappings() {
         let mut options = vec!["--all-tests", "--mapping", mapping];
         options.extend(ends.iter().flatten());
         run(&folder, mapping, &options, 0);

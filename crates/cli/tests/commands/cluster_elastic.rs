@@ -7,7 +7,9 @@ use crate::cluster::{
     status_of, test_build, wait_for,
 };
 use crate::common::samples::FORKS;
-use crate::common::{build, check_weights, endings, everett, expect, folder, summary, text};
+use crate::common::{
+    build, check_weights, endings, everett, expect, folder, mappings, summary, text,
+};
 use everett::{ResumeSpec, RunSpec, Session, Silent, explore, resume};
 use everett_cluster::{Broker, SharedMemory, Submission, Submitted, cancel, results, status};
 use serde_json::Value;
@@ -129,7 +131,7 @@ fn worlds_begun_on_one_machine_go_on_with_workers() {
                     [host.client]\ncount = 2\nprogram = \"./host\"\nargs = [\"10.0.0.1\"]\n\
                     [fault.lost]\nkind = \"loss\"\nmost = 1\n";
     fs::write(folder.join("world.toml"), scenario).expect("written");
-    for mapping in ["sds", "cow", "cob"] {
+    for mapping in mappings() {
         let spec = RunSpec {
             all_tests: true,
             no_confirm: true,

@@ -5,7 +5,9 @@ use crate::cluster::{
     CLEAN, FINDINGS, Slot, Trouble, simulate, start_server, start_worker, status_of, submitted,
     test_build, wait_for,
 };
-use crate::common::{build, check_weights, count, everett, expect, files, folder, summary, text};
+use crate::common::{
+    build, check_weights, count, everett, expect, files, folder, mappings, summary, text,
+};
 use everett::{RunSpec, Session, Silent, States, explore};
 use everett_cluster::{
     Broker, Error, Hash, Key, Kind, Outcome, RunId, SharedMemory, Submission, Ticket, cancel,
@@ -144,7 +146,7 @@ fn reach_with_workers(example: &Example, name: &str) -> u64 {
     let folder = folder(name);
     example.build(&folder);
     let mut moved = 0;
-    for mapping in ["cob", "cow", "sds"] {
+    for mapping in mappings() {
         let whole = whole(example, &folder, mapping);
         assert!(!whole.worlds.is_empty());
         for workers in [1, 2, 4, 8] {
@@ -186,7 +188,7 @@ fn worlds_with_restarts_are_those_of_one_machine() {
 fn deaths_and_disorder_change_no_world() {
     let (folder, example) = (folder("cluster-worlds-disorder"), &EXAMPLES[2]);
     example.build(&folder);
-    for (mapping, seed) in ["cob", "cow", "sds"].into_iter().zip(0..) {
+    for (mapping, seed) in mappings().zip(0..) {
         let whole = whole(example, &folder, mapping);
         let shared = SharedMemory::new(40);
         let spec = example.spec(&folder, &format!("by-{mapping}"), mapping);

@@ -2,7 +2,7 @@
 //! cuts off is not complete.
 
 use crate::common::{build, check_weights, count, everett, expect, folder, summary, text, watched};
-use everett::{OPTIONS, RunOption};
+use everett::{OPTIONS, RunOption, Scope};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -67,13 +67,11 @@ int main(int argc, char **argv) {
 /// The thread or process that reaches the limit.
 const WHO: [&str; 3] = ["main", "thread", "child"];
 
-/// A limit: its option, its value, how a program reaches it, and whether runs of programs also have
-/// it.
+/// A limit: its option, its value, and how a program reaches it.
 struct Limit {
     option: &'static str,
     value: &'static str,
     how: &'static str,
-    in_programs: bool,
     /// A counter of the summary, and its maximum.
     kept: Option<(&'static str, u64)>,
 }
@@ -83,7 +81,6 @@ const fn limit(option: &'static str, value: &'static str, how: &'static str) -> 
         option,
         value,
         how,
-        in_programs: true,
         kept: None,
     }
 }
@@ -92,14 +89,6 @@ impl Limit {
     const fn kept(self, counter: &'static str, most: u64) -> Limit {
         let kept = Some((counter, most));
         Limit { kept, ..self }
-    }
-
-    const fn of_worlds(self) -> Limit {
-        let in_programs = false;
-        Limit {
-            in_programs,
-            ..self
-        }
     }
 }
 
@@ -113,8 +102,8 @@ const LIMITS: &[Limit] = &[
     limit("max-output", "100", "print"),
     limit("max-files", "100000", "write"),
     limit("max-processes", "4", "fork"),
-    limit("max-events", "50", "wait").of_worlds(),
-    limit("max-virtual-time", "50ms", "wait").of_worlds(),
+    limit("max-events", "50", "wait"),
+    limit("max-virtual-time", "50ms", "wait"),
 ];
 
 /// Limits that cut nothing off: states are spilled, larger blocks are explored in parts, and calls
@@ -177,7 +166,8 @@ fn limits_of_programs() {
         if limit.how == "branch" {
             words.extend(["--sym-stdin", "64"]);
         }
-        if limit.in_programs {
+        let option = everett::option(limit.option).expect("an option");
+        if option.scope != Scope::Worlds {
             let out = format!("{}-{who}", limit.option);
             check(limit, &explore(&folder, &out, &words), false);
             continue;

@@ -81,6 +81,37 @@ fn help_is_as_expected() {
     }
 }
 
+/// The tables of README.md and docs/exit-codes.md have a row for each subcommand.
+#[test]
+fn every_subcommand_is_documented() {
+    let help = text(&expect(everett(&folder("subcommands")).arg("--help"), 0));
+    let (_, commands) = help.split_once("Commands:\n").expect("a list of commands");
+    let lines = commands.lines().take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    let names: Vec<&str> = names.filter(|name| *name != "help").collect();
+    assert!(names.contains(&"run") && names.contains(&"rustc"), "{help}");
+    for file in ["README.md", "docs/exit-codes.md"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../..")
+            .join(file);
+        let document = fs::read_to_string(path).expect("a document");
+        let rows = document.lines().filter_map(|line| line.strip_prefix('|'));
+        let cells = rows.filter_map(|row| row.split('|').next());
+        let quoted = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        let command = |words: &'_ str| {
+            let mut words = words.split_whitespace().filter(|word| *word != "everett");
+            words.next().unwrap_or_default().to_owned()
+        };
+        let documented: Vec<String> = quoted.map(command).collect();
+        for name in &names {
+            assert!(
+                documented.iter().any(|one| one == name),
+                "{file} lacks `{name}`"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_run_says_what_it_did() {
     let folder = folder("run-output");

@@ -1,7 +1,14 @@
 //! Live peers: hosts are explored while they talk to real programs, which are not explored.
 
+<<<<<<< HEAD
 use crate::cluster::{Process, wait_for};
 use crate::common::{check_weights, count, everett, expect, files, folder, summary, text};
+=======
+use crate::cluster::wait_for;
+use crate::common::{
+    check_weights, count, everett, expect, files, folder, mappings, summary, text,
+};
+>>>>>>> cbe7d5c3 (everett, cli, docs: a run option, searcher or mapping is one place less)
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -155,7 +162,7 @@ fn a_finding_against_a_live_peer_is_confirmed_from_the_recording() {
     fs::remove_file(folder.join("shop.py")).expect("removed");
     expect(everett(&folder).arg("follow").arg(&out), 0);
     expect(everett(&folder).arg("replay").arg(&out), 0);
-    for mapping in ["sds", "cow", "cob"] {
+    for mapping in mappings() {
         let name = format!("offline-{mapping}");
         let more = ["--offline", "out", "--mapping", mapping];
         expect(&mut run(&folder, &name, &more), 1);

@@ -5,7 +5,8 @@
 use crate::cluster::{Trouble, simulate, submitted};
 use crate::common::generator::Numbers;
 use crate::common::{
-    build, check_weights, everett, expect, files, folder, is_at_its_end, stop_at, summary,
+    build, check_weights, everett, expect, files, folder, is_at_its_end, mappings, searchers,
+    stop_at, summary,
 };
 use everett::{MemoryAccount, ResumeSpec, RunSpec, Session, Silent, Summary};
 use everett_cluster::{SharedMemory, results};
@@ -199,29 +200,23 @@ fn seeds() -> RangeInclusive<u64> {
     }
 }
 
-/// Search strategies, all of which reach the same worlds.
-const SEARCHERS: [&str; 5] = [
-    "dfs",
-    "random-state",
-    "fewest-faults,random-path",
-    "bfs",
-    "coverage",
-];
-
 #[test]
 fn all_mappings_reach_the_same_worlds_and_each_happens_again() {
     let folder = folder("random-worlds");
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let include = format!("-I{}", include.display());
     build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    // All of them reach the same worlds.
+    let searchers: Vec<&str> = searchers().chain(["fewest-faults,random-path"]).collect();
     for seed in seeds() {
         let text = scenario(seed);
         fs::write(folder.join("world.toml"), &text).expect("it can be written");
         let mut reached: Option<BTreeMap<String, usize>> = None;
-        let searcher = SEARCHERS[seed as usize % SEARCHERS.len()];
-        for way in ["cob", "cow", "sds", searcher] {
+        let searcher = searchers[seed as usize % searchers.len()];
+        let mut turns = mappings().cycle().skip(seed as usize);
+        for way in mappings().chain([searcher]) {
             let mapping = match way == searcher {
-                true => ["sds", "cow", "cob"][seed as usize % 3],
+                true => turns.next().expect("a mapping"),
                 false => way,
             };
             let out = folder.join(format!("out-{seed}-{way}"));
@@ -349,7 +344,7 @@ fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
         let text = scenario(seed);
         let file = folder.join("world.toml");
         fs::write(&file, &text).expect("it can be written");
-        for mapping in ["cob", "cow", "sds"] {
+        for mapping in mappings() {
             let mut run = |name: &str, workers: u64, session: &dyn Fn() -> Session| {
                 let out = folder.join(format!("{name}-{seed}-{mapping}"));
                 let (told, stops) = explore(&file, &out, mapping, workers, session);
@@ -393,10 +388,7 @@ fn worlds_of_killed_and_resumed_runs_are_the_same() {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let include = format!("-I{}", include.display());
     build(&folder, "node", NODE, &["-g", "-O1", &include]);
-    for (seed, mapping) in seeds()
-        .zip(["sds", "cow", "cob"].into_iter().cycle())
-        .take(6)
-    {
+    for (seed, mapping) in seeds().zip(mappings().cycle()).take(6) {
         let text = scenario(seed);
         fs::write(folder.join("world.toml"), &text).expect("it can be written");
         let whole = folder.join(format!("whole-{seed}"));
@@ -448,8 +440,7 @@ fn worlds_on_a_cluster_are_the_same() {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
     let include = format!("-I{}", include.display());
     build(&folder, "node", NODE, &["-g", "-O1", &include]);
-    let mappings = ["sds", "cow", "cob"].into_iter().cycle();
-    for (seed, mapping) in seeds().zip(mappings).take(6) {
+    for (seed, mapping) in seeds().zip(mappings().cycle()).take(6) {
         let text = scenario(seed);
         let file = folder.join("world.toml");
         fs::write(&file, &text).expect("it can be written");

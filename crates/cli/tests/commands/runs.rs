@@ -2,26 +2,14 @@
 
 use crate::common::samples::{FORK_FOR_EVER, FORKS, FORKS_PATHS, LARGE_STATES, SPIN, WORDS};
 use crate::common::{
-    build, check_weights, count, endings, everett, expect, files, folder, is_at_its_end, stop_at,
-    summary, summary_without_measures, text, traces, watched,
+    build, check_weights, count, endings, everett, expect, files, folder, is_at_its_end, searchers,
+    stop_at, summary, summary_without_measures, text, traces, watched,
 };
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-const SEARCHERS: [&str; 9] = [
-    "dfs",
-    "bfs",
-    "random-path",
-    "random-state",
-    "coverage",
-    "fewest-faults",
-    "fewest-preemptions",
-    "shallowest",
-    "random-path,coverage",
-];
 
 const CLEAN: i32 = 0;
 const FINDINGS: i32 = 1;
@@ -88,7 +76,7 @@ fn every_searcher_reaches_the_same_paths() {
     let folder = folder("searchers");
     build(&folder, "forks", FORKS, &[]);
     let mut expected: Option<Vec<String>> = None;
-    for search in SEARCHERS {
+    for search in searchers().chain(["random-path,coverage"]) {
         let options = ["--search", search, "--batch", "50"];
         let out = run(&folder, search, &options, &["./forks"], FINDINGS);
         let summary = summary(&out);

@@ -227,6 +227,12 @@ fn what_is_not_explored_yet_is_refused_not_left_out() {
     for (more, option, said) in [
         (partitions(63), "-q", "more than 62 partitions"),
         (String::new(), "--faults=2", "is for single programs"),
+        (String::new(), "--stop-at=all", "is for programs"),
+        (
+            String::new(),
+            "--max-static-pct-check-delay=9",
+            "is for programs",
+        ),
         (String::new(), "--search=sideways", "is not a searcher"),
     ] {
         fs::write(folder.join("world.toml"), format!("{hosts}{more}")).expect("written");

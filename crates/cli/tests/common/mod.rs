@@ -27,6 +27,16 @@ pub fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Returns the names of all state mappings, the default first.
+pub fn mappings() -> impl Iterator<Item = &'static str> + Clone {
+    everett::engine::MAPPINGS.iter().map(|row| row.name)
+}
+
+/// Returns the names of all searchers.
+pub fn searchers() -> impl Iterator<Item = &'static str> {
+    everett::engine::SEARCHERS.iter().map(|row| row.name)
+}
+
 /// Returns a command that runs Everett in a folder.
 pub fn everett(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_everett"));
