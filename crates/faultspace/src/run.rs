@@ -79,27 +79,7 @@ pub struct RunResult {
 
 /// Runs a search and writes its results.
 pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<RunResult> {
-    let SearchFile { mut config, space } = SearchFile::read(&spec.file)?;
-    config.seed = spec.seed.unwrap_or(config.seed);
-    if let Some(name) = &spec.search {
-        config.search = name.clone();
-    }
-    if search::named(&config.search).is_none() {
-        let names: Vec<&str> = search::SEARCHES.iter().map(|row| row.name).collect();
-        let names = names.join(", ");
-        return Err(Error::Usage(format!(
-            "there is no search {:?}; there are: {names}",
-            config.search
-        )));
-    }
-    config.stop.runs = spec.runs.or(config.stop.runs);
-    config.explore.scenarios = spec.explore.unwrap_or(config.explore.scenarios);
-    if config.explore.scenarios > 0 && config.injector != "model" {
-        return Err(Error::Usage(format!(
-            "only worlds can be explored: injector model, not {}",
-            config.injector
-        )));
-    }
+    let (config, space) = configured(spec)?;
     let folder = match &spec.out {
         Some(path) => {
             refuse_foreign(path)?;
@@ -161,15 +141,46 @@ pub fn run(spec: &RunSpec, progress: &mut dyn FnMut(&Progress<'_>)) -> Result<Ru
         "summary.json",
         &serde_json::to_vec_pretty(&summary).unwrap_or_default(),
     )?;
+    remove_unused(&folder);
+    Ok(RunResult {
+        folder: folder.path().to_owned(),
+        summary,
+    })
+}
+
+/// Returns the configuration of a search, with what the spec overrides, and its fault space.
+fn configured(spec: &RunSpec) -> Result<(SearchConfig, Space)> {
+    let SearchFile { mut config, space } = SearchFile::read(&spec.file)?;
+    config.seed = spec.seed.unwrap_or(config.seed);
+    if let Some(name) = &spec.search {
+        config.search = name.clone();
+    }
+    if search::named(&config.search).is_none() {
+        let names: Vec<&str> = search::SEARCHES.iter().map(|row| row.name).collect();
+        let names = names.join(", ");
+        return Err(Error::Usage(format!(
+            "there is no search {:?}; there are: {names}",
+            config.search
+        )));
+    }
+    config.stop.runs = spec.runs.or(config.stop.runs);
+    config.explore.scenarios = spec.explore.unwrap_or(config.explore.scenarios);
+    if config.explore.scenarios > 0 && config.injector != "model" {
+        return Err(Error::Usage(format!(
+            "only worlds can be explored: injector model, not {}",
+            config.injector
+        )));
+    }
+    Ok((config, space))
+}
+
+/// Removes the folders that only tests need while they run, and that other kinds of runs have.
+fn remove_unused(folder: &Folder) {
     let _ = std::fs::remove_dir_all(folder.path().join("scratch"));
     for unused in ["tests", "findings"] {
         // Folders that other kinds of runs need; non-empty ones stay.
         let _ = std::fs::remove_dir(folder.path().join(unused));
     }
-    Ok(RunResult {
-        folder: folder.path().to_owned(),
-        summary,
-    })
 }
 
 /// Returns the processor time of this process and of all tests that ended.

@@ -192,6 +192,30 @@ pub struct Seen {
     pub stuck: BTreeSet<String>,
 }
 
+impl Seen {
+    /// What was seen of a test that has not begun.
+    fn nothing(isolation: Isolation) -> Seen {
+        Seen {
+            start_failure: None,
+            test: Ended::Exit(0),
+            cleanup_failure: None,
+            output: Default::default(),
+            injected: Vec::new(),
+            crashes: Vec::new(),
+            files: Default::default(),
+            coverage: Vec::new(),
+            measured: None,
+            isolation,
+            seconds: 0.0,
+            calls: Default::default(),
+            sites: Vec::new(),
+            core: None,
+            wrong: None,
+            stuck: Default::default(),
+        }
+    }
+}
+
 /// Runs a manager: reads a [`Job`] as JSON, and writes its observations. Returns the exit code.
 pub fn manage() -> i32 {
     let job: Job = match serde_json::from_reader(std::io::stdin().lock()) {

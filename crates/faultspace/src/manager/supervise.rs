@@ -132,6 +132,51 @@ impl<'j> Supervisor<'j> {
     }
 
     fn run(&mut self) -> Seen {
+        self.set_preload_variables();
+        let mut seen = Seen::nothing(self.place.isolation);
+        let limits = self.job.limits.clone();
+        seen.start_failure = self.start_proxy().err();
+        if seen.start_failure.is_some() {
+            return seen;
+        }
+        if let Some(words) = &self.job.start {
+            let ended = self.command(words, limits.setup_timeout);
+            if !ended.is_success() {
+                let said = self.streams[1].output().text;
+                seen.start_failure = Some(format!("{ended}: {}", last_line(&said)));
+            }
+            self.streams
+                .iter_mut()
+                .for_each(|stream| drop(stream.output()));
+        }
+        if seen.start_failure.is_none() {
+            let begun = Instant::now();
+            seen.test = self.command(&self.job.test, limits.timeout);
+            seen.seconds = begun.elapsed().as_secs_f64();
+        }
+        self.take_traced(&mut seen);
+        self.stop_injecting();
+        if let Some(words) = &self.job.measure {
+            self.set("EVERETT_END", seen.test.to_string());
+            let ended = self.command(words, limits.setup_timeout);
+            let said = self.streams[0].output().text;
+            seen.measured = Some(match ended.is_success() {
+                true => said,
+                false => format!("{ended}"),
+            });
+        }
+        if self.job.sees_files {
+            seen.files = files::changed(self.place);
+        }
+        if let Some(words) = &self.job.cleanup {
+            let ended = self.command(words, limits.setup_timeout);
+            seen.cleanup_failure = (!ended.is_success()).then(|| ended.to_string());
+        }
+        seen
+    }
+
+    /// Sets the variables of the preloaded library, if there is one.
+    fn set_preload_variables(&mut self) {
         if let Injection::Preload {
             library,
             counts,
@@ -157,44 +202,10 @@ impl<'j> Supervisor<'j> {
             self.set("LD_PRELOAD", library.display().to_string());
             self.set("EVERETT_PRELOAD_LOG", log);
         }
-        let mut seen = Seen {
-            start_failure: None,
-            test: Ended::Exit(0),
-            cleanup_failure: None,
-            output: Default::default(),
-            injected: Vec::new(),
-            crashes: Vec::new(),
-            files: Default::default(),
-            coverage: Vec::new(),
-            measured: None,
-            isolation: self.place.isolation,
-            seconds: 0.0,
-            calls: Default::default(),
-            sites: Vec::new(),
-            core: None,
-            wrong: None,
-            stuck: Default::default(),
-        };
-        let limits = self.job.limits.clone();
-        seen.start_failure = self.start_proxy().err();
-        if seen.start_failure.is_some() {
-            return seen;
-        }
-        if let Some(words) = &self.job.start {
-            let ended = self.command(words, limits.setup_timeout);
-            if !ended.is_success() {
-                let said = self.streams[1].output().text;
-                seen.start_failure = Some(format!("{ended}: {}", last_line(&said)));
-            }
-            self.streams
-                .iter_mut()
-                .for_each(|stream| drop(stream.output()));
-        }
-        if seen.start_failure.is_none() {
-            let begun = Instant::now();
-            seen.test = self.command(&self.job.test, limits.timeout);
-            seen.seconds = begun.elapsed().as_secs_f64();
-        }
+    }
+
+    /// Takes what the test printed, and what the tracer saw of it.
+    fn take_traced(&mut self, seen: &mut Seen) {
         seen.output = [self.streams[0].output(), self.streams[1].output()];
         seen.injected = std::mem::take(&mut self.tracer.injected);
         seen.crashes = std::mem::take(&mut self.tracer.crashes);
@@ -203,24 +214,6 @@ impl<'j> Supervisor<'j> {
         let sites = self.tracer.observed.take().unwrap_or_default().into_iter();
         let most = |counts: BTreeMap<i32, u64>| counts.into_values().max().unwrap_or(0);
         seen.sites = sites.map(|(site, counts)| (site, most(counts))).collect();
-        self.stop_injecting();
-        if let Some(words) = &self.job.measure {
-            self.set("EVERETT_END", seen.test.to_string());
-            let ended = self.command(words, limits.setup_timeout);
-            let said = self.streams[0].output().text;
-            seen.measured = Some(match ended.is_success() {
-                true => said,
-                false => format!("{ended}"),
-            });
-        }
-        if self.job.sees_files {
-            seen.files = files::changed(self.place);
-        }
-        if let Some(words) = &self.job.cleanup {
-            let ended = self.command(words, limits.setup_timeout);
-            seen.cleanup_failure = (!ended.is_success()).then(|| ended.to_string());
-        }
-        seen
     }
 
     fn start_proxy(&mut self) -> Result<(), String> {
