@@ -292,28 +292,7 @@ impl Bench {
             paths: 200_000,
             ..all(FEW)
         };
-        writeln!(
-            text,
-            "\n{FEW} workers and 200,000 paths, with load balancing switched off at various moments, and with deaths:\n\n{HEAD}"
-        )?;
-        let mut off = vec![("never off".to_owned(), simulate(&few)?)];
-        let whole = off[0].1.seconds;
-        for part in [0.05, 0.25, 0.5, 0.75] {
-            let config = Config {
-                balance_until: part * whole,
-                ..few.clone()
-            };
-            off.push((format!("off at {:.0} s", part * whole), simulate(&config)?));
-        }
-        for (name, course) in &off {
-            writeln!(text, "{}", row(name, FEW, course))?;
-        }
-        let with = Config {
-            deaths: Some((0.5 * whole, 0.1)),
-            ..few
-        };
-        let name = format!("{} die at {:.0} s", FEW / 10, 0.5 * whole);
-        writeln!(text, "{}", row(&name, FEW, &simulate(&with)?))?;
+        let off = without_balancing(&few, text)?;
         let panels = panels(&scaling, &thousand, &off);
         let path = self.root.join("docs/cluster-simulation.svg");
         std::fs::write(path, plot::svg(&panels))?;
@@ -334,6 +313,34 @@ impl Bench {
         )?;
         Ok(())
     }
+}
+
+/// Simulates a cluster whose balancing is switched off at various moments, and whose workers die.
+/// Returns the courses, with their names.
+fn without_balancing(few: &Config, text: &mut String) -> Result<Vec<(String, Course)>> {
+    writeln!(
+        text,
+        "\n{FEW} workers and 200,000 paths, with load balancing switched off at various moments, and with deaths:\n\n{HEAD}"
+    )?;
+    let mut off = vec![("never off".to_owned(), simulate(few)?)];
+    let whole = off[0].1.seconds;
+    for part in [0.05, 0.25, 0.5, 0.75] {
+        let config = Config {
+            balance_until: part * whole,
+            ..few.clone()
+        };
+        off.push((format!("off at {:.0} s", part * whole), simulate(&config)?));
+    }
+    for (name, course) in &off {
+        writeln!(text, "{}", row(name, FEW, course))?;
+    }
+    let with = Config {
+        deaths: Some((0.5 * whole, 0.1)),
+        ..few.clone()
+    };
+    let name = format!("{} die at {:.0} s", FEW / 10, 0.5 * whole);
+    writeln!(text, "{}", row(&name, FEW, &simulate(&with)?))?;
+    Ok(off)
 }
 
 /// Number of workers of the simulations in which balancing is switched off.

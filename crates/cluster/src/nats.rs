@@ -78,6 +78,37 @@ async fn stream(context: &Context, prefix: &str, part: &str, config: Config) -> 
     stream.map_err(Error::broker)
 }
 
+/// Returns the options of a connection with these secrets.
+fn options_with(secrets: &Secrets) -> Result<ConnectOptions> {
+    let mut options = ConnectOptions::new().name("everett");
+    if let Some(token) = &secrets.token {
+        options = options.token(token.clone());
+    }
+    if let Some(path) = &secrets.authorities {
+        authorities(path)?;
+        options = options.add_root_certificates(path.clone());
+        // Otherwise, whoever is on the way to the server could say that it has no encryption.
+        options = options.require_tls(true);
+    }
+    if let Some(seed) = &secrets.nkey {
+        if !is_seed(seed) {
+            return Err(Error::Usage(
+                "the NKey for NATS cannot be used: the file has to hold the seed of a user, 58 characters that \
+                 begin with SU"
+                    .to_owned(),
+            ));
+        }
+        options = options.nkey(seed.clone());
+    }
+    if let Some(text) = &secrets.credentials {
+        let loaded = options.credentials(text);
+        options = loaded.map_err(|error| {
+            Error::Usage(format!("the credentials for NATS cannot be used: {error}"))
+        })?;
+    }
+    Ok(options)
+}
+
 impl NatsBroker {
     /// Connects, and creates the streams that do not exist yet.
     pub fn connect(
@@ -90,32 +121,7 @@ impl NatsBroker {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let mut options = ConnectOptions::new().name("everett");
-        if let Some(token) = &secrets.token {
-            options = options.token(token.clone());
-        }
-        if let Some(path) = &secrets.authorities {
-            authorities(path)?;
-            options = options.add_root_certificates(path.clone());
-            // Otherwise, whoever is on the way to the server could say that it has no encryption.
-            options = options.require_tls(true);
-        }
-        if let Some(seed) = &secrets.nkey {
-            if !is_seed(seed) {
-                return Err(Error::Usage(
-                    "the NKey for NATS cannot be used: the file has to hold the seed of a user, 58 characters that \
-                     begin with SU"
-                        .to_owned(),
-                ));
-            }
-            options = options.nkey(seed.clone());
-        }
-        if let Some(text) = &secrets.credentials {
-            let loaded = options.credentials(text);
-            options = loaded.map_err(|error| {
-                Error::Usage(format!("the credentials for NATS cannot be used: {error}"))
-            })?;
-        }
+        let options = options_with(secrets)?;
         runtime
             .block_on(async {
                 let client = options.connect(url).await;
