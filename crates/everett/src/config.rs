@@ -33,27 +33,6 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         None => VmOptions::default().max_heap,
     };
     let spec = &spec.with_defaults()?;
-    let (session_of_z3, max_time) = (session.clone(), spec.max_time);
-    let solver_work = spec.solver_work.unwrap_or_default();
-    let smt = match &spec.smt_solver {
-        Some(path) if path.as_os_str() == "none" => None,
-        Some(path) if !is_program(path) => {
-            return Err(Error::InvalidValue {
-                field: "smt_solver",
-                message: format!("there is no solver {}", path.display()),
-            });
-        }
-        Some(path) => Some(SmtConfig::for_program(
-            path.clone(),
-            solver_work,
-            spec.solver_time,
-        )),
-        None => Some(SmtConfig::z3_found_by(
-            move || find_z3(&session_of_z3, max_time),
-            solver_work,
-            spec.solver_time,
-        )),
-    };
     let mut host = host_config(spec.program(), spec.arguments(), &spec.host.env)?;
     spec.host.apply(&mut host, session)?;
     Ok(ExplorerConfig {
@@ -74,39 +53,14 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
             most_frames: most_frames(spec),
             ..VmOptions::default()
         },
-        solver: SolverConfig {
-            clock: session.clock,
-            stop: Some(session.stop.clone()),
-            smt,
-            query_time: spec.solver_time,
-            conflict_budget: spec.solver_conflicts.unwrap_or_default(),
-            solver_log: spec.solver_log.clone(),
-            log_queries: spec.log_queries.clone(),
-            ..SolverConfig::default()
-        },
+        solver: solver_config(spec, session)?,
         search: match spec.search.as_slice() {
             [] => DEFAULT_SEARCHERS.map(str::to_owned).to_vec(),
             named => named.to_vec(),
         },
         batch_instructions: spec.batch.unwrap_or_default(),
         seed: spec.seed.unwrap_or_default(),
-        limits: Limits {
-            max_time: spec.max_time,
-            max_memory: spec.max_memory,
-            max_paths: spec.max_paths,
-            max_forks: spec.max_forks,
-            max_depth: spec.max_depth,
-            max_total_instructions: spec.max_total_instructions,
-            max_instructions: spec.max_instructions,
-            max_virtual_ns: spec.max_virtual_ns(),
-            shares: ShareLimits {
-                forks: spec.max_static_fork_pct,
-                path_forks: spec.max_static_cpfork_pct,
-                queries: spec.max_static_solve_pct,
-                path_queries: spec.max_static_cpsolve_pct,
-                delay: spec.max_static_pct_check_delay.unwrap_or_default(),
-            },
-        },
+        limits: limits(spec),
         seeds: read_seeds(&spec.seeds)?,
         only_seeds: spec.only_seeds,
         seeds_apart: spec.seeds_apart,
@@ -129,6 +83,62 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         spill: None,
         outside: None,
         plans: Vec::new(),
+    })
+}
+
+/// Returns the limits of the search.
+fn limits(spec: &RunSpec) -> Limits {
+    Limits {
+        max_time: spec.max_time,
+        max_memory: spec.max_memory,
+        max_paths: spec.max_paths,
+        max_forks: spec.max_forks,
+        max_depth: spec.max_depth,
+        max_total_instructions: spec.max_total_instructions,
+        max_instructions: spec.max_instructions,
+        max_virtual_ns: spec.max_virtual_ns(),
+        shares: ShareLimits {
+            forks: spec.max_static_fork_pct,
+            path_forks: spec.max_static_cpfork_pct,
+            queries: spec.max_static_solve_pct,
+            path_queries: spec.max_static_cpsolve_pct,
+            delay: spec.max_static_pct_check_delay.unwrap_or_default(),
+        },
+    }
+}
+
+/// Returns the configuration of the solver.
+fn solver_config(spec: &RunSpec, session: &Session) -> Result<SolverConfig> {
+    let (session_of_z3, max_time) = (session.clone(), spec.max_time);
+    let solver_work = spec.solver_work.unwrap_or_default();
+    let smt = match &spec.smt_solver {
+        Some(path) if path.as_os_str() == "none" => None,
+        Some(path) if !is_program(path) => {
+            return Err(Error::InvalidValue {
+                field: "smt_solver",
+                message: format!("there is no solver {}", path.display()),
+            });
+        }
+        Some(path) => Some(SmtConfig::for_program(
+            path.clone(),
+            solver_work,
+            spec.solver_time,
+        )),
+        None => Some(SmtConfig::z3_found_by(
+            move || find_z3(&session_of_z3, max_time),
+            solver_work,
+            spec.solver_time,
+        )),
+    };
+    Ok(SolverConfig {
+        clock: session.clock,
+        stop: Some(session.stop.clone()),
+        smt,
+        query_time: spec.solver_time,
+        conflict_budget: spec.solver_conflicts.unwrap_or_default(),
+        solver_log: spec.solver_log.clone(),
+        log_queries: spec.log_queries.clone(),
+        ..SolverConfig::default()
     })
 }
 

@@ -6,7 +6,7 @@ use everett_engine::{
     SourceFrame, Start, Stopped, Trace, Weight, WeightSum, WorldFinding, Worlds,
 };
 use everett_report::Folder;
-use everett_vm::BugKind;
+use everett_vm::{BugKind, Image};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ pub fn remove_new_folder(dir: &Path) {
 /// natively here. A run that is not complete has a checkpoint, from which `resume` continues.
 pub fn conclude(
     dir: &Path,
-    gathered: Gathered,
+    mut gathered: Gathered,
     session: &Session,
     observer: &mut dyn Observer,
 ) -> Result<RunResult> {
@@ -85,46 +85,7 @@ pub fn conclude(
         spill: Some(dir.join(SPILL_FILE)),
         ..config.clone()
     };
-    let has_left = !gathered.left.is_empty();
-    let start = start_with(gathered.left);
-    let is_lost = has_left && matches!(start, Start::Nothing);
-    let mut explorer = Explorer::new(&images, searched, start)?;
-    for job in &gathered.jobs {
-        let added = explorer.add_part(&job.part);
-        added.map_err(|_| Error::ProgramChanged)?;
-    }
-    explorer.statistics_mut().unknown = gathered.unknown;
-    if is_lost {
-        let unknown = &mut explorer.statistics_mut().unknown;
-        unknown.add_sum(&gathered.left_weight);
-        let warning = "what is left has no checkpoint, since its worlds have passed different times of invariants: only \
-                       the cluster can go on with it";
-        note(&mut explorer, "lost-state", warning.to_owned())?;
-    }
-    for failure in &gathered.failures {
-        note(
-            &mut explorer,
-            "lost-state",
-            format!("a job could not be explored: {failure}"),
-        )?;
-    }
-    for warning in gathered.warnings {
-        add_part(
-            &mut explorer,
-            Part {
-                warnings: vec![warning],
-                ..Part::default()
-            },
-        )?;
-    }
-    let stopped = match gathered.limit {
-        Some(limit) => {
-            explorer.note_limit_of_all(limit);
-            Stopped::Limit(limit)
-        }
-        None if has_left => Stopped::Asked,
-        None => explorer.stopped_by_virtual_time(),
-    };
+    let (mut explorer, stopped) = explorer_of(&mut gathered, &images, searched)?;
     observer.event(&Event::Started { folder: dir });
     let mut recorder = Recorder::new(folder.clone(), spec, session, observer, &config);
     let interval = spec.with_defaults()?.checkpoint.unwrap_or_default();
@@ -145,6 +106,51 @@ pub fn conclude(
         cluster: Some(gathered.figures),
     };
     close(recorder, (&config, &mut explorer, &images), &folder, end)
+}
+
+/// Returns an explorer with the remaining states and the figures of the jobs, and why the search
+/// stopped.
+fn explorer_of<'i>(
+    gathered: &mut Gathered,
+    images: &'i [Image],
+    config: ExplorerConfig,
+) -> Result<(Explorer<'i>, Stopped)> {
+    let has_left = !gathered.left.is_empty();
+    let start = start_with(std::mem::take(&mut gathered.left));
+    let is_lost = has_left && matches!(start, Start::Nothing);
+    let mut explorer = Explorer::new(images, config, start)?;
+    for job in &gathered.jobs {
+        let added = explorer.add_part(&job.part);
+        added.map_err(|_| Error::ProgramChanged)?;
+    }
+    explorer.statistics_mut().unknown = std::mem::take(&mut gathered.unknown);
+    if is_lost {
+        let unknown = &mut explorer.statistics_mut().unknown;
+        unknown.add_sum(&gathered.left_weight);
+        let warning = "what is left has no checkpoint, since its worlds have passed different times of invariants: only \
+                       the cluster can go on with it";
+        note(&mut explorer, "lost-state", warning.to_owned())?;
+    }
+    for failure in &gathered.failures {
+        let warning = format!("a job could not be explored: {failure}");
+        note(&mut explorer, "lost-state", warning)?;
+    }
+    for warning in std::mem::take(&mut gathered.warnings) {
+        let part = Part {
+            warnings: vec![warning],
+            ..Part::default()
+        };
+        add_part(&mut explorer, part)?;
+    }
+    let stopped = match gathered.limit {
+        Some(limit) => {
+            explorer.note_limit_of_all(limit);
+            Stopped::Limit(limit)
+        }
+        None if has_left => Stopped::Asked,
+        None => explorer.stopped_by_virtual_time(),
+    };
+    Ok((explorer, stopped))
 }
 
 /// Returns the start of a search that continues with the remaining states; without states if none

@@ -1,7 +1,7 @@
 //! The command line of the explored program: its concrete and symbolic parts.
 
 use everett_linux::{Argument, Contents, FaultFilter, FaultOptions, FileSpec, HostConfig, Stdin};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -56,87 +56,32 @@ pub(crate) fn host_config(
             .collect(),
         ..HostConfig::default()
     };
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        let mut number = |what: &str| -> Result<u32> {
-            let Some(value) = words.next() else {
-                bail!(Usage, "{} needs {what}", word.display());
-            };
-            let text = value.to_string_lossy();
-            text.parse::<u32>().map_err(|error| {
-                Error::Usage(format!(
-                    "{} needs {what}, not {text:?}: {error}",
-                    word.display()
-                ))
-            })
-        };
+    let mut words = Words::of(words);
+    while let Some(word) = words.next_option() {
         match word
             .to_str()
             .map(|word| word.replacen("--", "-", 1))
             .as_deref()
         {
             Some("-sym-arg") => {
-                let max_len = number("a length")?;
+                let max_len = words.number("a length")?;
                 config.args.push(Argument::Symbolic { max_len });
             }
-            Some("-sym-args") => {
-                let (min, max) = (number("a least number")?, number("a greatest number")?);
-                if min > max {
-                    bail!(Usage, "Invalid range to --sym-args: {min} is above {max}");
-                }
-                if max == 0 {
-                    bail!(Usage, "Invalid range to --sym-args: no arguments at all");
-                }
-                let max_len = number("a length")?;
-                config
-                    .args
-                    .push(Argument::SymbolicMany { min, max, max_len });
-            }
+            Some("-sym-args") => config.args.push(symbolic_arguments(&mut words)?),
             Some("-sym-stdin") => {
-                config.stdin = Stdin::Symbolic {
-                    size: number("a size")?,
-                }
-            }
-            Some("-sym-files") => {
-                let (count, size) = (number("a number of files")?, number("a size")?);
-                if count as usize > FILE_NAMES.len() {
-                    bail!(
-                        Usage,
-                        "--sym-files {count}: at most {} files",
-                        FILE_NAMES.len()
-                    );
-                }
-                check_symbolic_files(count, size, &config)?;
-                for name in &FILE_NAMES[..count as usize] {
-                    config.files.push(FileSpec::symbolic(vec![*name], size));
-                }
+                let size = words.number("a size")?;
                 config.stdin = Stdin::Symbolic { size };
             }
+            Some("-sym-files") => add_symbolic_files(&mut words, &mut config)?,
             Some("-sym-file") => {
-                let name = words_next(&mut words, word)?;
-                let size = words_next(&mut words, word)?;
+                let (name, size) = words.name_and_size()?;
                 let contents = symbolic_contents(&size.to_string_lossy())?;
                 let name = name.as_bytes();
                 config.files.push(FileSpec::new(name, contents, 0o644));
             }
-            Some("-sym-env") => {
-                let name = words_next(&mut words, word)?;
-                let size = words_next(&mut words, word)?;
-                let max_len = size
-                    .to_string_lossy()
-                    .parse()
-                    .map_err(|error| Error::Usage(format!("--sym-env NAME SIZE: {error}")))?;
-                let mut prefix = name.as_bytes().to_vec();
-                prefix.push(b'=');
-                let name = format!("env-{}", name.to_string_lossy());
-                config.env.push(Argument::Prefixed {
-                    prefix,
-                    name,
-                    max_len,
-                });
-            }
+            Some("-sym-env") => config.env.push(symbolic_variable(&mut words)?),
             Some("-max-fail") => {
-                let most = number("a number of failures")?;
+                let most = words.number("a number of failures")?;
                 config.options.faults = klee_failures(most);
             }
             Some("-fd-fail") => config.options.faults = klee_failures(1),
@@ -150,6 +95,90 @@ pub(crate) fn host_config(
     }
     expect_feasible(&config)?;
     Ok(config)
+}
+
+/// The words after a program: options, and the arguments of each.
+struct Words<'w> {
+    left: std::slice::Iter<'w, OsString>,
+    /// The option whose arguments are read.
+    option: &'w OsStr,
+}
+
+impl<'w> Words<'w> {
+    fn of(words: &'w [OsString]) -> Words<'w> {
+        Words {
+            left: words.iter(),
+            option: OsStr::new(""),
+        }
+    }
+
+    fn next_option(&mut self) -> Option<&'w OsStr> {
+        self.option = self.left.next()?;
+        Some(self.option)
+    }
+
+    /// Returns the next word, which is a number; `what` says of what.
+    fn number(&mut self, what: &str) -> Result<u32> {
+        let option = self.option.display();
+        let Some(value) = self.left.next() else {
+            bail!(Usage, "{option} needs {what}");
+        };
+        let text = value.to_string_lossy();
+        let number = text.parse::<u32>();
+        number
+            .map_err(|error| Error::Usage(format!("{option} needs {what}, not {text:?}: {error}")))
+    }
+
+    fn name_and_size(&mut self) -> Result<(&'w OsStr, &'w OsStr)> {
+        match (self.left.next(), self.left.next()) {
+            (Some(name), Some(size)) => Ok((name.as_os_str(), size.as_os_str())),
+            _ => bail!(Usage, "{} needs a name and a size", self.option.display()),
+        }
+    }
+}
+
+/// `--sym-args MIN MAX N`
+fn symbolic_arguments(words: &mut Words<'_>) -> Result<Argument> {
+    let min = words.number("a least number")?;
+    let max = words.number("a greatest number")?;
+    if min > max {
+        bail!(Usage, "Invalid range to --sym-args: {min} is above {max}");
+    }
+    if max == 0 {
+        bail!(Usage, "Invalid range to --sym-args: no arguments at all");
+    }
+    let max_len = words.number("a length")?;
+    Ok(Argument::SymbolicMany { min, max, max_len })
+}
+
+/// `--sym-files COUNT N`
+fn add_symbolic_files(words: &mut Words<'_>, config: &mut HostConfig) -> Result<()> {
+    let count = words.number("a number of files")?;
+    let size = words.number("a size")?;
+    let most = FILE_NAMES.len();
+    if count as usize > most {
+        bail!(Usage, "--sym-files {count}: at most {most} files");
+    }
+    check_symbolic_files(count, size, config)?;
+    for name in &FILE_NAMES[..count as usize] {
+        config.files.push(FileSpec::symbolic(vec![*name], size));
+    }
+    config.stdin = Stdin::Symbolic { size };
+    Ok(())
+}
+
+/// `--sym-env NAME N`
+fn symbolic_variable(words: &mut Words<'_>) -> Result<Argument> {
+    let (name, size) = words.name_and_size()?;
+    let max_len = size
+        .to_string_lossy()
+        .parse()
+        .map_err(|error| Error::Usage(format!("--sym-env NAME SIZE: {error}")))?;
+    Ok(Argument::Prefixed {
+        prefix: [name.as_bytes(), b"="].concat(),
+        name: format!("env-{}", name.to_string_lossy()),
+        max_len,
+    })
 }
 
 /// Refuses what KLEE refuses, with its texts.
@@ -219,13 +248,4 @@ fn symbolic_contents(text: &str) -> Result<Contents> {
             Ok(Contents::SymbolicBetween { least, most })
         }
     }
-}
-
-fn words_next<'w>(
-    words: &mut impl Iterator<Item = &'w OsString>,
-    option: &OsString,
-) -> Result<&'w OsString> {
-    words
-        .next()
-        .ok_or_else(|| Error::Usage(format!("{} needs a name and a size", option.display())))
 }

@@ -179,6 +179,34 @@ fn add_lines(program: &Program, segments: &[u8], coverage: &mut LineCoverage) {
     }
 }
 
+/// Returns the comparison of two builds.
+fn comparison(explorer: &Explorer<'_>, recorder: &Recorder<'_>, complete: bool) -> Comparison {
+    let different = explorer.findings().all().into_iter();
+    let different = different.filter(|((kind, ..), _)| kind == Difference::KIND);
+    let pairs_different = different.map(|(_, pairs)| pairs).sum();
+    Comparison {
+        equivalent: complete && pairs_different == 0,
+        pairs_different,
+        differences: ordered(&recorder.differences, DifferenceEntry::order),
+    }
+}
+
+impl ProgramFigures {
+    fn of(explorer: &Explorer<'_>) -> ProgramFigures {
+        let (statistics, team) = (explorer.statistics(), explorer.team_statistics());
+        let solver = explorer.solver_statistics();
+        ProgramFigures {
+            instructions_replayed: statistics.replayed,
+            states_pending: explorer.states(),
+            states_spilled: statistics.spilled,
+            states_moved: (team.workers > 1).then_some(team.moved),
+            queries_sat: solver.sat_queries,
+            queries_smt: solver.smt_queries,
+            faults: statistics.faults.clone(),
+        }
+    }
+}
+
 impl Summary {
     /// Computes the summary of a stopped run.
     pub(crate) fn new(
@@ -201,22 +229,14 @@ impl Summary {
         let mut limits_hit: Vec<String> = limits.map(|limit| (*limit).to_owned()).collect();
         limits_hit.sort();
         let is_world = explorer.is_world();
-        let team = explorer.team_statistics();
         // A path that reaches a limit and continues keeps its full weight. Spilling does not
         // truncate the search.
         let mut cuts = limits_hit.iter().filter(|limit| *limit != "max-memory");
         let is_cut = stopped != Stopped::Finished || cuts.next().is_some();
         let complete = statistics.is_all_explored() && !is_cut;
-        let different = explorer.findings().all().into_iter();
-        let different = different.filter(|((kind, ..), _)| kind == Difference::KIND);
-        let pairs_different = different.map(|(_, pairs)| pairs).sum();
         Summary {
             complete,
-            against: against.map(|_| Comparison {
-                equivalent: complete && pairs_different == 0,
-                pairs_different,
-                differences: ordered(&recorder.differences, DifferenceEntry::order),
-            }),
+            against: against.map(|_| comparison(explorer, recorder, complete)),
             stopped: stopped.name().to_owned(),
             paths: Paths {
                 completed: statistics.paths_completed,
@@ -249,15 +269,7 @@ impl Summary {
             }),
             warnings: warnings(explorer, stopped),
             findings: ordered(&recorder.findings, FindingEntry::order),
-            program: (!is_world).then(|| ProgramFigures {
-                instructions_replayed: statistics.replayed,
-                states_pending: explorer.states(),
-                states_spilled: statistics.spilled,
-                states_moved: (team.workers > 1).then_some(team.moved),
-                queries_sat: solver.sat_queries,
-                queries_smt: solver.smt_queries,
-                faults: statistics.faults.clone(),
-            }),
+            program: (!is_world).then(|| ProgramFigures::of(explorer)),
             world: is_world.then(|| WorldFigures::of(explorer)),
             team: Some(TeamFigures::of(explorer)),
             cluster: None,
