@@ -1,14 +1,9 @@
 //! Live peers: hosts are explored while they talk to real programs, which are not explored.
 
-<<<<<<< HEAD
 use crate::cluster::{Process, wait_for};
-use crate::common::{check_weights, count, everett, expect, files, folder, summary, text};
-=======
-use crate::cluster::wait_for;
 use crate::common::{
     check_weights, count, everett, expect, files, folder, mappings, summary, text,
 };
->>>>>>> cbe7d5c3 (everett, cli, docs: a run option, searcher or mapping is one place less)
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

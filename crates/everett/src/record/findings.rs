@@ -47,7 +47,6 @@ impl Recorder<'_> {
             return Ok(());
         }
         let mut until = AfterRun::of(self.spec, config, self.session);
-        let native = || NativeWorld::of(self.spec, &BuildSpec::default(), self.session);
         let mut native = self.native_world(until.deadline(self.session));
         let mut late = false;
         let mut confirmed = 0;

@@ -27,6 +27,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::injector::Injection;
+use crate::results::Isolation;
 use crate::settings::Limits;
 
 /// The job of a manager.
@@ -173,7 +174,7 @@ pub struct Seen {
     /// The output of the measuring command.
     pub measured: Option<String>,
     /// How the test was isolated from the machine.
-    pub isolation: crate::results::Isolation,
+    pub isolation: Isolation,
     /// The duration of the test.
     pub seconds: f64,
     /// How often programs called functions, if that was requested.

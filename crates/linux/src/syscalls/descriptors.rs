@@ -347,7 +347,7 @@ impl Kernel<'_, '_> {
         }
         let is_file = matches!(description.target, Target::Inode(id)
             if self.host.files.tree.get(id).is_regular());
-        if new.has(OpenFlags::DIRECT) && !is_file && !self.is_pipe(&description) {
+        if new.has(OpenFlags::DIRECT) && !is_file && !self.is_pipe(description) {
             return Err(Errno::EINVAL.into());
         }
         let wants_signals = flags & OpenFlags::ASYNC != 0;
