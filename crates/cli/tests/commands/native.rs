@@ -204,6 +204,7 @@ fn preemption_between_system_calls_happens_natively() {
         let mut run = everett(&folder);
         run.args(["run", "--out", &format!("{name}-out"), "--no-tests"]);
         run.args(["--scheduler", "bounded:2", "--preempt", "memory"]);
+        run.args(["--stop-at", "all"]);
         let output = expect(run.arg(format!("./{name}")), 1);
         let said = text(&output);
         assert!(
