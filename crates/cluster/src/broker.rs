@@ -78,6 +78,8 @@ impl JobId {
 pub enum Kind {
     /// The description of a run: a [`crate::Manifest`].
     Run,
+    /// The signature of a run by whoever submitted it.
+    Signature,
     /// The outcome of a job: an [`Outcome`].
     Outcome,
     /// The worker that holds a job.
@@ -103,12 +105,15 @@ pub enum Kind {
     Round,
     /// The coverage of all workers together: a bit for each segment.
     Coverage,
+    /// Why a worker does not accept the run: a [`crate::Refusal`].
+    Refused,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Run,
+        Kind::Signature,
         Kind::Outcome,
         Kind::Lease,
         Kind::Cancelled,
@@ -121,6 +126,7 @@ impl Kind {
         Kind::Request,
         Kind::Round,
         Kind::Coverage,
+        Kind::Refused,
     ];
 
     /// Returns the kinds of records that are removed with a run. The mark that it was cancelled
@@ -134,6 +140,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Run => "run",
+            Kind::Signature => "signature",
             Kind::Outcome => "outcome",
             Kind::Lease => "lease",
             Kind::Cancelled => "cancelled",
@@ -146,6 +153,7 @@ impl Kind {
             Kind::Request => "request",
             Kind::Round => "round",
             Kind::Coverage => "coverage",
+            Kind::Refused => "refused",
         }
     }
 }
@@ -449,8 +457,9 @@ pub trait Broker: Send {
     /// worker holds the lease; the job then stays with that worker.
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool>;
 
-    /// Returns a job to the queue for another worker.
-    fn release(&mut self, lease: &Lease) -> Result<()>;
+    /// Returns a job to the queue for another worker. Nobody gets it before this time has passed; a
+    /// broker without a clock waits for the end of the lease instead.
+    fn release(&mut self, lease: &Lease, pause: Duration) -> Result<()>;
 
     /// Returns the jobs of a run that are in the queue, waiting or handed out.
     fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>>;

@@ -11,6 +11,7 @@ use crate::connect::Secrets;
 use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::run::{Build, Submission};
+use crate::sign::{SigningKey, Submitters};
 
 /// The variable with the address of the broker, used if there is no option.
 const BROKER: &str = "EVERETT_BROKER";
@@ -21,6 +22,10 @@ const TOKEN_FILE: &str = "EVERETT_BROKER_TOKEN_FILE";
 /// NKey.
 const CREDENTIALS: &str = "EVERETT_BROKER_CREDS";
 const NKEY_FILE: &str = "EVERETT_BROKER_NKEY_FILE";
+/// The variables with the file that contains the key with which runs are signed, and with that of the
+/// submitters whose runs a worker accepts.
+const SIGNING_KEY_FILE: &str = "EVERETT_SIGNING_KEY_FILE";
+const ACCEPT_FILE: &str = "EVERETT_ACCEPT_FILE";
 /// The variable with the file that contains certificates of authorities.
 const AUTHORITIES: &str = "EVERETT_BROKER_CA";
 
@@ -51,6 +56,24 @@ impl Secrets {
             nkey: std::env::var_os(NKEY_FILE).map(secret_in).transpose()?,
             authorities: std::env::var_os(AUTHORITIES).map(PathBuf::from),
         })
+    }
+}
+
+impl SigningKey {
+    /// Returns the key with which this user signs runs, if the environment names one.
+    pub fn from_environment() -> Result<Option<SigningKey>> {
+        let path = std::env::var_os(SIGNING_KEY_FILE).map(PathBuf::from);
+        path.as_deref().map(SigningKey::read).transpose()
+    }
+}
+
+impl Submitters {
+    /// Returns the submitters whose runs a worker accepts, from the file of an option or of the
+    /// environment; `None` if there is neither.
+    pub fn from_environment(option: Option<&Path>) -> Result<Option<Submitters>> {
+        let path = option.map(Path::to_owned);
+        let path = path.or_else(|| std::env::var_os(ACCEPT_FILE).map(PathBuf::from));
+        path.as_deref().map(Submitters::read).transpose()
     }
 }
 

@@ -25,6 +25,9 @@ pub enum Error {
         /// This build.
         ours: String,
     },
+    /// A worker does not accept the run: nobody whom it accepts has signed it.
+    #[error("the run is not accepted: {0}")]
+    NotAccepted(String),
     /// There is no such run at the broker.
     #[error("the broker has no run {0}")]
     NoRun(String),
@@ -55,6 +58,9 @@ impl Error {
         // A NATS server stops answering such requests when its disk is full.
         if text.contains("jetstream request timed out") {
             text += ": has the server JetStream, and is there room on its disk? It may have to be restarted then";
+        }
+        if text.contains("no stream found") || text.contains("resource does not exist") {
+            text += ": this user may not do that, or no worker has prepared the server yet";
         }
         if text.contains("password missing") {
             text += ": EVERETT_BROKER_TOKEN or EVERETT_BROKER_TOKEN_FILE gives it";

@@ -29,6 +29,7 @@ impl Status {
         json!({
             "over": self.is_over(), "complete": self.is_complete(), "cancelled": self.is_cancelled,
             "paused": self.is_paused, "paused_because": self.paused_because,
+            "refused": self.refusal,
             "limit": self.limit(),
             "jobs": {
                 "explored": self.jobs, "leased": self.jobs_leased, "pending": self.jobs_pending,

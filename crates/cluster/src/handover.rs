@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::hash::Hash;
 use crate::outcome::{CHILDREN, outcome_of};
 use crate::results::{FILE, Submitted};
-use crate::run::{Build, Submission, describe, first_job, restore};
+use crate::run::{Build, Submission, describe, first_job, record_run, restore};
+use crate::sign::SigningKey;
 use crate::status::status;
 
 /// The worker's name for the part of a run that was explored before it was submitted.
@@ -22,7 +23,7 @@ impl Submitted {
     pub fn resume(
         broker: &mut dyn Broker,
         resume: &ResumeSpec,
-        build: Build,
+        (build, key): (Build, Option<SigningKey>),
         session: &Session,
     ) -> Result<Submitted> {
         let before = expect_not_going_on(broker, &resume.dir)?;
@@ -32,17 +33,19 @@ impl Submitted {
             work: None,
             max_work: None,
             nonce: Submission::fresh_nonce(),
+            key,
         };
         let parcel = Parcel::of(&submission.spec, session)?;
         let prepared = Prepared::of(&parcel, session)?;
         let result = prepared.hand_over(&submission.spec, &resume.dir, CHILDREN)?;
         let (manifest, objects) = describe(&submission, session)?;
         let run = RunId::of(&manifest, &submission.nonce);
-        let submitted = Submitted::new(submission, (run.clone(), Hash::of(&manifest)));
+        let submitted = Submitted::new(&submission, (run.clone(), Hash::of(&manifest)));
         let explored = rest(&run, &manifest, (&prepared, result))?;
+        let signed = (&*manifest, submission.key.as_ref());
         let sent = submitted
             .write(&resume.dir)
-            .and_then(|()| send_rest(broker, &run, (&manifest, objects), explored));
+            .and_then(|()| send_rest(broker, &run, signed, (objects, explored)));
         match sent {
             Ok(()) => Ok(submitted),
             Err(error) => {
@@ -109,8 +112,8 @@ fn rest(run: &RunId, manifest: &[u8], (prepared, result): (&Prepared, JobResult)
 fn send_rest(
     broker: &mut dyn Broker,
     run: &RunId,
-    (manifest, mut objects): (&[u8], Objects),
-    rest: Rest,
+    signed: (&[u8], Option<&SigningKey>),
+    (mut objects, rest): (Objects, Rest),
 ) -> Result<()> {
     let (ticket, explored) = (rest.ticket, rest.explored);
     objects.push((ticket.states, rest.states));
@@ -122,7 +125,7 @@ fn send_rest(
     let outcome = explored.outcome;
     let key = Key::of_job(Kind::Outcome, run, &ticket.job);
     broker.record(&key, &outcome.to_bytes())?;
-    broker.record(&Key::of_run(Kind::Run, run), manifest)?;
+    record_run(broker, run, signed)?;
     restore(broker, &objects)?;
     for ticket in outcome.tickets(run, &ticket.job) {
         broker.publish(&ticket)?;

@@ -281,9 +281,9 @@ impl Broker for MemoryBroker {
         Ok(is_current)
     }
 
-    fn release(&mut self, lease: &Lease) -> Result<()> {
+    fn release(&mut self, lease: &Lease, pause: Duration) -> Result<()> {
         let mut stored = self.step();
-        if stored.is_current(lease) {
+        if stored.is_current(lease) && pause.is_zero() {
             let name = (lease.ticket.run.clone(), lease.handed.clone());
             if let Some(leased) = stored.leased.remove(&name) {
                 stored.waiting.push_back((leased.ticket, leased.delivery));
@@ -332,7 +332,7 @@ mod tests {
         let second = broker.lease().unwrap().unwrap();
         assert_eq!(second.delivery, 2);
         assert!(!broker.acknowledge(&first).unwrap());
-        broker.release(&first).unwrap();
+        broker.release(&first, Duration::ZERO).unwrap();
         assert_eq!(broker.waiting().unwrap(), 0);
         // A heartbeat keeps the lease; the heartbeat of another worker does not.
         for _ in 0..99 {

@@ -61,7 +61,7 @@ impl Metrics {
             WorkerStep::Dropped | WorkerStep::NoMemory(_) | WorkerStep::Paused(_) => {
                 sums.dropped += 1
             }
-            WorkerStep::SetAside(..) => {}
+            WorkerStep::SetAside(..) | WorkerStep::Refused(..) => {}
             WorkerStep::Balanced(round) => {
                 sums.rounds += 1;
                 sums.transfers += round.transfers.len() as u64;

@@ -5,10 +5,11 @@
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::response::Response;
 use async_nats::jetstream::stream::{
-    Config, LastRawMessageErrorKind, RetentionPolicy, StorageType, Stream,
+    Config, ConsumerErrorKind, LastRawMessageErrorKind, RetentionPolicy, StorageType, Stream,
 };
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{Client, ConnectOptions};
 use futures_util::StreamExt;
 use std::collections::BTreeSet;
@@ -58,18 +59,44 @@ pub struct NatsBroker {
     prefix: &'static str,
 }
 
+/// The first parts of all subjects: for explorations and for tests.
+pub(crate) const PREFIXES: [&str; 2] = ["everett", "everett-tests"];
+
 /// Returns the first part of the subjects of a purpose. Streams have it in capital letters.
 fn prefix_of(purpose: Purpose) -> &'static str {
     match purpose {
-        Purpose::Explorations => "everett",
-        Purpose::Tests => "everett-tests",
+        Purpose::Explorations => PREFIXES[0],
+        Purpose::Tests => PREFIXES[1],
     }
 }
 
-async fn stream(context: &Context, prefix: &str, part: &str, config: Config) -> Result<Stream> {
+/// Where users find the streams whose account has none: requests to those of another account begin
+/// with this name.
+pub(crate) const DOMAIN: &str = "everett";
+
+/// Returns the streams that a user may use: those of its account, or of another one.
+async fn jetstream_of(client: &Client, prefix: &str) -> Context {
+    let mut context = jetstream::new(client.clone());
+    let request = format!("STREAM.INFO.{}", stream_name(prefix, "record"));
+    if let Ok(Response::<serde_json::Value>::Err { error }) = context.request(request, &()).await
+        && error.error_code() == ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT
+    {
+        context = jetstream::with_domain(client.clone(), DOMAIN);
+    }
+    // Whatever else is wrong, the next request has it, too.
+    context.set_timeout(NO_ANSWER);
+    context
+}
+
+/// Returns the name of the stream of a kind of data.
+pub(crate) fn stream_name(prefix: &str, part: &str) -> String {
     let name = format!("{prefix}_{part}s").replace('-', "_");
+    name.to_ascii_uppercase()
+}
+
+async fn stream(context: &Context, prefix: &str, part: &str, config: Config) -> Result<Stream> {
     let config = Config {
-        name: name.to_ascii_uppercase(),
+        name: stream_name(prefix, part),
         subjects: vec![format!("{prefix}.{part}.>")],
         storage: StorageType::File,
         ..config
@@ -126,8 +153,7 @@ impl NatsBroker {
             .block_on(async {
                 let client = options.connect(url).await;
                 let client = client.map_err(|error| Error::broker(format!("{url}: {error}")))?;
-                let context = jetstream::context::ContextBuilder::new().timeout(NO_ANSWER);
-                let context = context.build(client.clone());
+                let context = jetstream_of(&client, prefix).await;
                 let single = || Config {
                     max_messages_per_subject: 1,
                     ..Config::default()
@@ -219,7 +245,8 @@ impl NatsBroker {
         Ok(found)
     }
 
-    /// Like [`NatsBroker::matching`], but returns `None` if the server is silent for a while.
+    /// Like [`NatsBroker::matching`], but returns `None` if the server is silent for a while, or if
+    /// this user may not have consumers.
     async fn try_matching(
         records: &Stream,
         filter: String,
@@ -231,7 +258,11 @@ impl NatsBroker {
             inactive_threshold: Duration::from_secs(30),
             ..pull::Config::default()
         });
-        let consumer: PullConsumer = consumer.await.map_err(Error::broker)?;
+        let consumer: PullConsumer = match consumer.await {
+            Ok(consumer) => consumer,
+            Err(error) if error.kind() == ConsumerErrorKind::Request => return Ok(None),
+            Err(error) => return Err(Error::broker(error)),
+        };
         let mut found = Vec::new();
         loop {
             let batch = consumer.fetch().max_messages(BATCH).messages().await;
@@ -276,7 +307,7 @@ impl NatsBroker {
     }
 
     /// Sends the server a message about a lease, and waits until it is received.
-    fn tell(&self, lease: &Lease, what: &'static str) -> Result<()> {
+    fn tell(&self, lease: &Lease, what: String) -> Result<()> {
         self.wait(answered(async {
             let told = self.client.publish(lease.token.clone(), what.into());
             told.await.map_err(Error::broker)?;
@@ -517,7 +548,7 @@ impl Broker for NatsBroker {
     }
 
     fn extend(&mut self, lease: &Lease) -> Result<()> {
-        self.tell(lease, "+WPI")
+        self.tell(lease, "+WPI".to_owned())
     }
 
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool> {
@@ -528,8 +559,11 @@ impl Broker for NatsBroker {
         Ok(true)
     }
 
-    fn release(&mut self, lease: &Lease) -> Result<()> {
-        self.tell(lease, "-NAK")
+    fn release(&mut self, lease: &Lease, pause: Duration) -> Result<()> {
+        match pause.as_nanos() {
+            0 => self.tell(lease, "-NAK".to_owned()),
+            delay => self.tell(lease, format!("-NAK {{\"delay\": {delay}}}")),
+        }
     }
 
     fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>> {

@@ -12,6 +12,7 @@ use crate::connect::{Secrets, connect};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::run::Build;
+use crate::sign::Submitters;
 use crate::worker::{Worker, WorkerSpec, WorkerStep};
 
 /// Prefix of the names of folders for spilled states.
@@ -36,6 +37,8 @@ pub struct PoolSpec {
     pub lease: Duration,
     /// The time that a worker waits for a job before it leaves; by default it never leaves.
     pub idle: Option<Duration>,
+    /// Whose runs the workers accept; by default all.
+    pub accept: Option<Submitters>,
 }
 
 /// A function that receives the name of a worker and its last step; `None` if it has just started.
@@ -126,6 +129,7 @@ pub fn run_workers(
             max_memory: spec.max_memory,
             scratch: Some(folder),
             idle: spec.idle,
+            accept: spec.accept.clone(),
         };
         tell(&name, None);
         metrics.count_worker();

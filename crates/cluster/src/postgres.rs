@@ -25,6 +25,9 @@ const TABLES: &str = "
         leased_until timestamptz NOT NULL DEFAULT '-infinity', PRIMARY KEY (run, job));
     CREATE INDEX IF NOT EXISTS everett_jobs_by_age ON everett_jobs (leased_until, added);";
 
+/// Asks whether what [`TABLES`] creates last is there, in the schema in which this user creates tables.
+const ARE_THERE: &str = "SELECT to_regclass('everett_jobs_by_age') IS NOT NULL";
+
 /// The schema of the tables for tests. Those for explorations are in that of the user.
 const TESTS: &str = "CREATE SCHEMA IF NOT EXISTS everett_tests;";
 const TESTS_OPTIONS: &str = "-c search_path=everett_tests";
@@ -162,6 +165,11 @@ impl PostgresBroker {
             lease: lease.unwrap_or(LEASE),
         };
         broker.with(async |client| {
+            // Users without the right to create anything use the tables that are there.
+            let there = client.query_one(ARE_THERE, &[]).await.map_err(broken)?;
+            if there.try_get(0).map_err(broken)? {
+                return Ok(());
+            }
             let transaction = client.transaction().await.map_err(broken)?;
             let locked = transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&TABLES_LOCK]);
             locked.await.map_err(broken)?;
@@ -358,11 +366,15 @@ impl Broker for PostgresBroker {
         self.with(async |client| acknowledge(client, lease).await)
     }
 
-    fn release(&mut self, lease: &Lease) -> Result<()> {
-        let text = "UPDATE everett_jobs SET leased_until = '-infinity'
+    fn release(&mut self, lease: &Lease, pause: Duration) -> Result<()> {
+        // In the order of these times, a job that nobody is to wait for comes first.
+        let text = "UPDATE everett_jobs SET leased_until =
+                        CASE WHEN $4::float8 = 0 THEN '-infinity'
+                        ELSE now() + make_interval(secs => $4::float8) END
                     WHERE run = $1 AND job = $2 AND delivery = $3";
         let (run, job) = (lease.ticket.run.as_str(), lease.handed.as_str());
-        self.execute(text, &[&run, &job, &(lease.delivery as i64)])
+        let (delivery, pause) = (lease.delivery as i64, pause.as_secs_f64());
+        self.execute(text, &[&run, &job, &delivery, &pause])
     }
 
     fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>> {

@@ -53,10 +53,11 @@ impl Submitted {
         let (manifest, objects) = describe(&submission, session)?;
         let dir = new_folder(&submission.spec)?;
         let run = RunId::of(&manifest, &submission.nonce);
-        let submitted = Submitted::new(submission, (run.clone(), Hash::of(&manifest)));
+        let submitted = Submitted::new(&submission, (run.clone(), Hash::of(&manifest)));
+        let signed = (&*manifest, submission.key.as_ref());
         let sent = submitted
             .write(&dir)
-            .and_then(|()| send(broker, &run, &manifest, objects));
+            .and_then(|()| send(broker, &run, signed, objects));
         match sent {
             Ok(()) => Ok((dir, submitted)),
             Err(error) => {
@@ -71,10 +72,10 @@ impl Submitted {
 
     /// Creates the description of a submission, with the name of the run and the hash of its
     /// manifest.
-    pub(crate) fn new(submission: Submission, (run, manifest): (RunId, Hash)) -> Submitted {
+    pub(crate) fn new(submission: &Submission, (run, manifest): (RunId, Hash)) -> Submitted {
         Submitted {
             run,
-            build: submission.build,
+            build: submission.build.clone(),
             manifest,
             work: submission.work,
             max_work: submission.max_work,
@@ -119,6 +120,7 @@ pub fn results(
         work: submitted.work,
         max_work: submitted.max_work,
         nonce: Vec::new(),
+        key: None,
     };
     let (manifest, _) = describe(&submission, session)?;
     if Hash::of(&manifest) != submitted.manifest {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::broker::{Broker, Key, Kind, Objects, RunId, Ticket, fetch};
 use crate::error::{Error, Result};
 use crate::hash::Hash;
+use crate::sign::SigningKey;
 use crate::states::pack_states;
 
 /// The version of jobs, outcomes and results.
@@ -135,6 +136,8 @@ pub struct Submission {
     pub max_work: Option<u64>,
     /// Makes the name of the run unique: a run that is submitted twice is explored twice.
     pub nonce: Vec<u8>,
+    /// The key that signs the run, for workers that accept only signed ones.
+    pub key: Option<SigningKey>,
 }
 
 /// Refuses options that only apply to a search on one machine. A run that was begun there may have
@@ -230,7 +233,7 @@ pub fn submit(
     expect_no_local_options(&submission.spec)?;
     let (manifest, objects) = describe(submission, session)?;
     let run = RunId::of(&manifest, &submission.nonce);
-    send(broker, &run, &manifest, objects)?;
+    send(broker, &run, (&manifest, submission.key.as_ref()), objects)?;
     Ok((run, Hash::of(&manifest)))
 }
 
@@ -238,7 +241,7 @@ pub fn submit(
 pub(crate) fn send(
     broker: &mut dyn Broker,
     run: &RunId,
-    manifest: &[u8],
+    (manifest, key): (&[u8], Option<&SigningKey>),
     mut objects: Objects,
 ) -> Result<()> {
     let kind = serde_json::from_slice(manifest).map_err(Error::damaged)?;
@@ -247,11 +250,22 @@ pub(crate) fn send(
     for (hash, bytes) in &objects {
         broker.put(*hash, bytes)?;
     }
-    broker.record(&Key::of_run(Kind::Run, run), manifest)?;
+    record_run(broker, run, (manifest, key))?;
     restore(broker, &objects)?;
     if ticket.budget.spent().is_none() {
         broker.publish(&ticket)?;
     }
+    Ok(())
+}
+
+/// Records a run, so that everybody knows of it, and its signature before.
+pub(crate) fn record_run(
+    broker: &mut dyn Broker,
+    run: &RunId,
+    (manifest, key): (&[u8], Option<&SigningKey>),
+) -> Result<()> {
+    key.map_or(Ok(()), |key| key.sign(broker, run, manifest))?;
+    broker.record(&Key::of_run(Kind::Run, run), manifest)?;
     Ok(())
 }
 

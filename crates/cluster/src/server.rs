@@ -8,11 +8,16 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::connect::{Purpose, Secrets, connect_for};
 use crate::error::{Error, Result};
+use crate::roles::roles_of;
 
 const PROGRAM: &str = "nats-server";
 /// The file in the folder that is locked while a server uses the folder, and names that server.
 const LOCK: &str = "lock";
+/// The file in the folder with the users of all roles, and the folder with their keys.
+const ROLES: &str = "roles.conf";
+const KEYS: &str = "keys";
 /// Folders in which distributions install servers and which are not in the search path of users.
 const FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 const PAUSE: Duration = Duration::from_millis(20);
@@ -26,6 +31,8 @@ pub struct ServerSpec {
     pub port: Option<u16>,
     /// The token that the server requires.
     pub token: Option<String>,
+    /// Whether only users of roles may connect, known by keys in the folder `keys` of `dir`.
+    pub has_roles: bool,
 }
 
 /// A NATS server that was started. It ends when this value is dropped.
@@ -61,7 +68,22 @@ fn configuration(spec: &ServerSpec, dir: &Path, sync: &str) -> String {
     if let Some(token) = &spec.token {
         text += &format!("authorization {{ token: {} }}\n", quoted(token));
     }
+    if spec.has_roles {
+        text += &format!("include \"{ROLES}\"\n");
+    }
     text
+}
+
+/// Creates the streams of all purposes. Only users of the role `work` may.
+fn create_streams(url: &str, keys: &Path) -> Result<()> {
+    let secrets = Secrets {
+        nkey: Some(fs::read_to_string(keys.join("work.nk"))?.trim().to_owned()),
+        ..Secrets::default()
+    };
+    for purpose in [Purpose::Explorations, Purpose::Tests] {
+        connect_for(purpose, url, &secrets, None)?;
+    }
+    Ok(())
 }
 
 /// Writes a file that only its owner can read: it may hold a token.
@@ -98,11 +120,20 @@ fn lock(dir: &Path) -> Result<File> {
 impl LocalServer {
     /// Starts a server and waits until it can be reached. Fails if another server uses the folder.
     pub fn start(spec: &ServerSpec) -> Result<LocalServer> {
+        if spec.has_roles && spec.token.is_some() {
+            return Err(Error::Usage(
+                "a server knows users of roles by their keys: it cannot require a token as well"
+                    .to_owned(),
+            ));
+        }
         let program = program()?;
         fs::create_dir_all(&spec.dir)?;
         let dir = fs::canonicalize(&spec.dir)?;
         let mut lock = lock(&dir)?;
         lock.set_len(0)?;
+        if spec.has_roles {
+            fs::write(dir.join(ROLES), roles_of(&dir.join(KEYS))?)?;
+        }
         let file = dir.join("nats.conf");
         // Servers before 2.10 have no such setting: they write at once, but let the kernel decide
         // when data reaches the disk.
@@ -142,6 +173,9 @@ impl LocalServer {
             syncs_always,
         };
         server.url = server.wait_for_address(&dir)?;
+        if spec.has_roles {
+            create_streams(&server.url, &dir.join(KEYS))?;
+        }
         let id = server.child.id();
         lock.write_all(format!("{PROGRAM} (process {id}) at {}\n", server.url).as_bytes())?;
         Ok(server)

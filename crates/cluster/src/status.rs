@@ -14,6 +14,7 @@ use crate::grant::granted;
 use crate::hash::Hash;
 use crate::mark::{Pause, time_left};
 use crate::outcome::{has_holder, was_in_vain};
+use crate::refusal::Refusal;
 use crate::run::{first_job, kind_of};
 use crate::station::{Round, WorkerStatus};
 
@@ -86,6 +87,8 @@ pub struct Status {
     pub is_paused: bool,
     /// The reason why a worker has paused the run.
     pub paused_because: Option<String>,
+    /// Why a worker does not accept the run; others may.
+    pub refusal: Option<Refusal>,
     /// Whether the time limit of the run is reached.
     pub is_late: bool,
     /// The results of explored jobs.
@@ -179,6 +182,9 @@ impl fmt::Display for Status {
         }
         if let Some(why) = &self.paused_because {
             write!(f, "\na worker has paused the run: {why}")?;
+        }
+        if let Some(refusal) = self.refusal.as_ref().filter(|_| !self.is_over()) {
+            write!(f, "\n{refusal}")?;
         }
         let mut failures = self.failures.iter();
         failures.try_for_each(|failure| write!(f, "\na job could not be explored: {failure}"))
@@ -342,6 +348,8 @@ impl Status {
         self.loads.sort_by(|one, other| one.name.cmp(&other.name));
         let round = broker.look_up(&Key::of_run(Kind::Round, run))?;
         self.round = round.and_then(|round| serde_json::from_slice(&round).ok());
+        let refusal = broker.look_up(&Key::of_run(Kind::Refused, run))?;
+        self.refusal = refusal.and_then(|refusal| serde_json::from_slice(&refusal).ok());
         let covered = broker.look_up(&Key::of_run(Kind::Coverage, run))?;
         let bits = covered.iter().flatten().map(|byte| byte.count_ones());
         self.covered = bits.map(u64::from).sum();

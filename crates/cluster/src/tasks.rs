@@ -366,7 +366,7 @@ impl Node<'_> {
         let begun = String::from_utf8_lossy(&held).parse().unwrap_or(1u64);
         self.broker
             .note(&key, begun.saturating_sub(1).to_string().as_bytes())?;
-        self.broker.release(lease)?;
+        self.broker.release(lease, Duration::ZERO)?;
         self.refuses_until = Instant::now() + self.refusal;
         self.refusal = (self.refusal * 2).min(LONGEST_REFUSAL);
         (self.tell)(&Served::Refused);

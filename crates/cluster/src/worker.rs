@@ -21,9 +21,11 @@ use crate::hash::Hash;
 use crate::mark::{Pause, begin, time_left};
 use crate::outcome::{CHILDREN, note_dropped, note_lease, outcome_of, settle_again};
 use crate::pause::{pause_without_memory, set_aside};
+use crate::refusal::{self, Gate, note_refused};
 use crate::reseed::{explore_again, is_over_mark, reseed};
 use crate::run::{Build, Manifest, RunKind};
 use crate::sharing::{CheckCounter, RETRY_PAUSE, Sharing, lock, may_retry, work_of_checks};
+use crate::sign::Submitters;
 use crate::states::unpack_states;
 use crate::station::{Balancing, Round, Station};
 use crate::status::status;
@@ -51,6 +53,8 @@ pub struct WorkerSpec {
     pub scratch: Option<PathBuf>,
     /// The time that the worker waits for a job before it leaves; by default it never leaves.
     pub idle: Option<Duration>,
+    /// Whose runs the worker accepts; by default all.
+    pub accept: Option<Submitters>,
 }
 
 /// A run that a worker has loaded.
@@ -66,6 +70,8 @@ pub enum Taken {
     Nothing,
     /// The job had an outcome already, or its run was cancelled or is paused.
     Over,
+    /// The worker does not accept the run of the job, and has left it to others.
+    Refused(RunId, String),
     /// A job to explore.
     Job(Box<TakenJob>),
 }
@@ -99,12 +105,15 @@ pub enum WorkerStep {
     /// Records of a run at the broker are damaged, or belong to another version of Everett. The
     /// worker goes on with other runs.
     SetAside(RunId, String),
+    /// The worker does not accept a run, for this reason, and leaves its jobs to others.
+    Refused(RunId, String),
 }
 
 /// A worker of a cluster.
 pub struct Worker<'s> {
     spec: WorkerSpec,
     session: &'s Session,
+    gate: Gate,
     runs: BTreeMap<RunId, Rc<Known>>,
     /// Runs without open jobs, and cancelled ones.
     over: BTreeSet<RunId>,
@@ -147,6 +156,7 @@ impl<'s> Worker<'s> {
     pub fn new(spec: WorkerSpec, session: &'s Session) -> Worker<'s> {
         Worker {
             station: Station::new(&spec.name),
+            gate: Gate::new(spec.accept.clone()),
             spec,
             session,
             runs: BTreeMap::new(),
@@ -198,8 +208,13 @@ impl<'s> Worker<'s> {
                 broker.acknowledge(&lease)?;
                 return Ok(Taken::Over);
             }
+            Err(Error::NotAccepted(why)) => {
+                note_refused(broker, run, (&self.spec.name, &why))?;
+                broker.release(&lease, refusal::PAUSE)?;
+                return Ok(Taken::Refused(lease.ticket.run, why));
+            }
             Err(error) => {
-                broker.release(&lease)?;
+                broker.release(&lease, Duration::ZERO)?;
                 return Err(error);
             }
         };
@@ -239,9 +254,8 @@ impl<'s> Worker<'s> {
         }
     }
 
-    fn prepare(&self, broker: &mut dyn Broker, run: &RunId) -> Result<Known> {
-        let manifest = broker.look_up(&Key::of_run(Kind::Run, run))?;
-        let manifest = manifest.ok_or_else(|| Error::NoRun(run.to_string()))?;
+    fn prepare(&mut self, broker: &mut dyn Broker, run: &RunId) -> Result<Known> {
+        let manifest = self.gate.manifest(broker, run)?;
         let manifest = Manifest::read(&manifest, &self.spec.build)?;
         let (work, kind) = (manifest.work.max(1), manifest.kind);
         let mut parcel = manifest.parcel(broker)?;
@@ -440,6 +454,7 @@ impl<'s> Worker<'s> {
         let job = match self.take(&mut **lock(broker))? {
             Taken::Nothing => return Ok(WorkerStep::Nothing),
             Taken::Over => return Ok(WorkerStep::Dropped),
+            Taken::Refused(run, why) => return Ok(WorkerStep::Refused(run, why)),
             Taken::Job(job) => job,
         };
         let shared = with_heartbeat(broker, &job.lease, || self.share(broker, &job, tell));
@@ -530,8 +545,12 @@ impl<'s> Worker<'s> {
         self.over.retain(|run| runs.contains(run));
         self.open.retain(|run| runs.contains(run));
         self.paused.retain(|run| runs.contains(run));
+        self.gate.retain(|run| runs.contains(run));
         for run in runs {
             if self.over.contains(&run) || self.open.contains(&run) {
+                continue;
+            }
+            if self.gate.is_closed(broker, &run)? {
                 continue;
             }
             match is_marked_as_over(broker, &run)? {
@@ -581,6 +600,7 @@ impl<'s> Worker<'s> {
         tell: &mut dyn FnMut(&WorkerStep),
     ) -> Result<()> {
         let (mut idle, mut waited, mut failures) = (0u32, Duration::ZERO, 0);
+        let mut refused = BTreeSet::new();
         self.worked_at = Instant::now();
         while !self.session.stop.load(Ordering::Relaxed) {
             let did = match self.step(broker, tell) {
@@ -594,6 +614,13 @@ impl<'s> Worker<'s> {
                 did => did?,
             };
             failures = 0;
+            if let WorkerStep::Refused(run, _) = &did {
+                // It gets the job again and again, if no other worker takes it.
+                if refused.insert(run.clone()) {
+                    tell(&did);
+                }
+                continue;
+            }
             tell(&did);
             for (run, why) in std::mem::take(&mut self.unreadable) {
                 tell(&WorkerStep::SetAside(run, why));

@@ -193,9 +193,9 @@ impl Broker for Timed {
         self.traffic.get().write(0);
         self.broker.acknowledge(lease)
     }
-    fn release(&mut self, lease: &Lease) -> Result<()> {
+    fn release(&mut self, lease: &Lease, pause: Duration) -> Result<()> {
         self.traffic.get().write(0);
-        self.broker.release(lease)
+        self.broker.release(lease, pause)
     }
     fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>> {
         self.traffic.get().read(0);

@@ -6,8 +6,8 @@ use clap::builder::NonEmptyStringValueParser;
 use everett::counted;
 use everett::{parse_memory, parse_time};
 use everett_cluster::{
-    Build, LocalServer, Metrics, MetricsServer, PoolSpec, Secrets, ServerSpec, WorkerStep,
-    broker_url, check_lease, run_workers, worker_name,
+    Build, LocalServer, Metrics, MetricsServer, PoolSpec, Secrets, ServerSpec, SigningKey,
+    Submitters, WorkerStep, broker_url, check_lease, run_workers, worker_name,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +32,14 @@ pub struct ClusterArgs {
 enum ClusterCommand {
     /// Starts a NATS server for local use, prints its address, and ends it when interrupted.
     Up(UpArgs),
+    /// Prints the public key of a key for signing runs, which workers know it by (--accept).
+    Key(KeyArgs),
+}
+
+#[derive(clap::Args)]
+struct KeyArgs {
+    /// The file with the key, for EVERETT_SIGNING_KEY_FILE; created with a new key if there is none.
+    file: PathBuf,
 }
 
 #[derive(clap::Args)]
@@ -42,16 +50,32 @@ struct UpArgs {
     /// The port, on 127.0.0.1; default: any free one.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
+    /// Let only users connect that have one of the keys in DIR/keys, which are created: work, submit,
+    /// watch. Each has the rights of its role.
+    #[arg(long)]
+    roles: bool,
 }
 
 impl Subcommand for ClusterArgs {
     fn run(&self) -> Result<u8> {
-        let ClusterCommand::Up(args) = &self.command;
+        match &self.command {
+            ClusterCommand::Up(args) => args.run(),
+            ClusterCommand::Key(args) => {
+                print(&SigningKey::read_or_create(&args.file)?.public());
+                Ok(EXIT_CLEAN)
+            }
+        }
+    }
+}
+
+impl UpArgs {
+    fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
         let mut server = LocalServer::start(&ServerSpec {
-            dir: args.dir.clone(),
-            port: args.port,
+            dir: self.dir.clone(),
+            port: self.port,
             token: Secrets::from_environment(None)?.token,
+            has_roles: self.roles,
         })?;
         print(server.url());
         if !server.syncs_always() {
@@ -64,7 +88,7 @@ impl Subcommand for ClusterArgs {
             if !server.is_running()? {
                 bail!(
                     "nats-server has ended; its log is in {}",
-                    args.dir.display()
+                    self.dir.display()
                 );
             }
             sleep(Duration::from_millis(100));
@@ -106,6 +130,10 @@ pub struct WorkerArgs {
     /// Exit after waiting this long for a job; default: never.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     idle: Option<Duration>,
+    /// Accept only runs that are signed by one of the public keys in this file, one a line; default:
+    /// EVERETT_ACCEPT_FILE, or accept all runs.
+    #[arg(long, value_name = "FILE")]
+    accept: Option<PathBuf>,
     /// Serve counters for Prometheus at http://ADDR:PORT/metrics; port 0 selects a free one.
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
@@ -126,6 +154,7 @@ impl Subcommand for WorkerArgs {
             max_memory: self.max_memory,
             lease: self.lease,
             idle: self.idle,
+            accept: Submitters::from_environment(self.accept.as_deref())?,
         };
         let metrics = Arc::new(Metrics::default());
         let start = |at| MetricsServer::start(at, metrics.clone());
@@ -176,6 +205,9 @@ impl WorkerArgs {
             Some(WorkerStep::SetAside(run, why)) => notice(&format!(
                 "worker {name}: the records of run {run} cannot be read, so it goes on with others: {why}"
             )),
+            Some(WorkerStep::Refused(run, why)) => {
+                notice(&format!("worker {name}: does not accept run {run}: {why}"));
+            }
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! `everett run` and `everett resume`.
 
 use anyhow::Result;
-use everett_cluster::{Build, Submitted};
+use everett_cluster::{Build, SigningKey, Submitted};
 
 use crate::EXIT_CLEAN;
 use crate::args::{ResumeArgs, RunArgs};
@@ -28,7 +28,8 @@ impl Subcommand for ResumeArgs {
         if self.is_for_cluster() {
             let (mut broker, resume) = (self.broker.connect()?, self.spec());
             let build = Build::of_this_program(env!("CARGO_PKG_VERSION"))?;
-            let submitted = Submitted::resume(&mut *broker, &resume, build, &session)?;
+            let by = (build, SigningKey::from_environment()?);
+            let submitted = Submitted::resume(&mut *broker, &resume, by, &session)?;
             tell_submitted(&submitted.run, &resume.dir, self.mode());
             return Ok(EXIT_CLEAN);
         }

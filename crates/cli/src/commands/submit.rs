@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use everett_cluster::{
-    Broker, Build, Error, Removed, RunId, Submission, Submitted, cancel, remove, results,
-    run_named, status,
+    Broker, Build, Error, Removed, RunId, SigningKey, Submission, Submitted, cancel, remove,
+    results, run_named, status,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -76,6 +76,7 @@ impl Subcommand for SubmitArgs {
             work: self.sizes.job_work,
             max_work: self.sizes.max_work,
             nonce: Submission::fresh_nonce(),
+            key: SigningKey::from_environment()?,
         };
         let mut broker = self.broker.connect()?;
         let (dir, submitted) = Submitted::submit(&mut *broker, submission, &session)?;
@@ -178,7 +179,7 @@ impl Subcommand for WatchArgs {
     fn run(&self) -> Result<u8> {
         let session = stoppable_session()?;
         let (mut broker, run) = (self.target.connect()?, self.target.id()?);
-        let (mut last, mut failures) = (String::new(), 0);
+        let (mut last, mut refused, mut failures) = (String::new(), None, 0);
         while !session.stop.load(Ordering::SeqCst) {
             let status = match status(&mut *broker, &run) {
                 Err(Error::Broker(why)) if failures < MOST_FAILURES => {
@@ -201,6 +202,10 @@ impl Subcommand for WatchArgs {
             last = line;
             if status.is_over() || status.is_cancelled {
                 return Ok(EXIT_CLEAN);
+            }
+            if let Some(refusal) = status.refusal.filter(|new| refused.as_ref() != Some(new)) {
+                notice(&refusal.to_string());
+                refused = Some(refusal);
             }
             if let Some(why) = status.paused_because {
                 notice(&format!("a worker has paused the run: {why}"));

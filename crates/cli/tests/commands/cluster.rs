@@ -121,6 +121,7 @@ pub(crate) fn submitted(broker: &mut dyn Broker, spec: &RunSpec) -> (RunId, Path
         work: Some(WORK),
         max_work: None,
         nonce: Vec::new(),
+        key: None,
     };
     let submitted = Submitted::submit(broker, submission, &Session::new());
     let (dir, submitted) = submitted.expect("it is submitted");
@@ -142,6 +143,7 @@ impl<'s> Slot<'s> {
             max_memory: None,
             scratch: None,
             idle: None,
+            accept: None,
         };
         Slot {
             worker: Worker::new(spec, session),
@@ -155,7 +157,7 @@ impl<'s> Slot<'s> {
         match self.job.take() {
             None => match self.worker.take(&mut self.broker)? {
                 Taken::Nothing => return Ok(false),
-                Taken::Over => {}
+                Taken::Over | Taken::Refused(..) => {}
                 Taken::Job(job) => self.job = Some((job, None)),
             },
             Some((job, None)) => {
@@ -288,6 +290,7 @@ fn die_at_each_operation(folder: &Path, is_hasty: bool) -> u64 {
         work: Some(1),
         max_work: None,
         nonce: Vec::new(),
+        key: None,
     };
     let session = Session::new();
     let mut losses = 0;
@@ -405,6 +408,7 @@ fn another_build_leaves_the_job_to_others() {
         max_memory: None,
         scratch: None,
         idle: None,
+        accept: None,
     };
     let refused = Worker::new(spec, &session).take(&mut broker);
     let Err(Error::OtherBuild { theirs, ours }) = refused else {
@@ -432,6 +436,7 @@ fn hostile_jobs_are_refused() {
         work: None,
         max_work: None,
         nonce: Vec::new(),
+        key: None,
     };
     let honest = SharedMemory::new(1000);
     let (run, _) = submit(&mut honest.connect(), &submission, &session).expect("a run");
@@ -710,10 +715,13 @@ fn explore_over(folder: &Path, url: &str) {
 
 /// Starts a server, and returns its address.
 pub(crate) fn start_server(folder: &Path) -> (Up, String) {
+    start_server_with(folder, &[])
+}
+
+pub(crate) fn start_server_with(folder: &Path, words: &[&str]) -> (Up, String) {
     let mut up = everett(folder);
-    let up = up
-        .args(["cluster", "up", "--dir", "broker"])
-        .stdout(Stdio::piped());
+    let up = up.args(["cluster", "up", "--dir", "broker"]).args(words);
+    let up = up.stdout(Stdio::piped());
     let mut up = Up(up.spawn().expect("it starts"));
     let mut url = String::new();
     let lines = up.0.stdout.take().expect("its output");

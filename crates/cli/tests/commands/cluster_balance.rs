@@ -121,8 +121,8 @@ impl Broker for Between {
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool, Error> {
         self.op()?.acknowledge(lease)
     }
-    fn release(&mut self, lease: &Lease) -> Result<(), Error> {
-        self.op()?.release(lease)
+    fn release(&mut self, lease: &Lease, pause: Duration) -> Result<(), Error> {
+        self.op()?.release(lease, pause)
     }
     fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>, Error> {
         self.op()?.queued(run)
@@ -155,6 +155,7 @@ fn worker<'s>(session: &'s Session, name: &str) -> Worker<'s> {
         max_memory: None,
         scratch: None,
         idle: None,
+        accept: None,
     };
     Worker::new(spec, session)
 }
@@ -171,6 +172,7 @@ fn work(worker: &mut Worker<'_>, broker: Box<dyn Broker>) -> Result<(u64, u64), 
             WorkerStep::Dropped
             | WorkerStep::Balanced(_)
             | WorkerStep::SetAside(..)
+            | WorkerStep::Refused(..)
             | WorkerStep::NoMemory(_)
             | WorkerStep::Paused(_) => {}
         }
@@ -330,6 +332,7 @@ fn submitted_few(folder: &Path, shared: &SharedMemory, number: u64) -> (RunId, (
         work: Some(1),
         max_work: None,
         nonce: number.to_le_bytes().to_vec(),
+        key: None,
     };
     let run = everett_cluster::submit(&mut shared.connect(), &submission, &Session::new());
     (run.expect("it is submitted").0, ())

@@ -68,7 +68,12 @@ fn hand_over(spec: &RunSpec, limit: u64) {
         dir: out.clone(),
         ..ResumeSpec::default()
     };
-    let submitted = Submitted::resume(&mut shared.connect(), &handed, test_build(), &session);
+    let submitted = Submitted::resume(
+        &mut shared.connect(),
+        &handed,
+        (test_build(), None),
+        &session,
+    );
     let run = submitted.expect("it is handed over").run;
     let before = status(&mut shared.connect(), &run).expect("the accounts add up");
     assert!(!before.is_over() && before.jobs == 1, "{}", before.jobs);
@@ -166,10 +171,10 @@ fn a_run_that_was_handed_over_comes_back() {
     };
     let shared = SharedMemory::new(1000);
     let mut broker = shared.connect();
-    let submitted = Submitted::resume(&mut broker, &handed, test_build(), &session);
+    let submitted = Submitted::resume(&mut broker, &handed, (test_build(), None), &session);
     let run = submitted.expect("it is handed over").run;
     // Two runs of a cluster would have one folder.
-    let twice = Submitted::resume(&mut broker, &handed, test_build(), &session);
+    let twice = Submitted::resume(&mut broker, &handed, (test_build(), None), &session);
     let error = twice.map(|_| ()).expect_err("it is going on").to_string();
     let expected = format!("submitted already, as run {run}, which is going on");
     assert!(error.contains(&expected), "{error}");
@@ -182,7 +187,7 @@ fn a_run_that_was_handed_over_comes_back() {
     resume(&handed, &session, &mut Silent).expect("it goes on");
     assert_eq!(reached(&handed.dir), reached(&folder.join("whole")));
     // Now the run is at its end.
-    let again = Submitted::resume(&mut broker, &handed, test_build(), &session);
+    let again = Submitted::resume(&mut broker, &handed, (test_build(), None), &session);
     let error = again.map(|_| ()).expect_err("nothing is left").to_string();
     assert!(error.contains("nothing to resume"), "{error}");
 }
@@ -209,7 +214,7 @@ fn a_handover_that_was_interrupted_can_be_found() {
         let shared = SharedMemory::new(1000);
         let mut broker = Mortal::new(&shared);
         broker.breaths = breaths;
-        let submitted = Submitted::resume(&mut broker, &handed, test_build(), &session);
+        let submitted = Submitted::resume(&mut broker, &handed, (test_build(), None), &session);
         let runs = shared.connect().runs().expect("a list");
         let named = Submitted::of(&handed.dir).map(|submitted| submitted.run);
         match runs.first() {
@@ -281,6 +286,7 @@ fn a_hundred_deaths_change_nothing() {
         work: Some(300),
         max_work: None,
         nonce: Vec::new(),
+        key: None,
     };
     let submitted = Submitted::submit(&mut shared.connect(), submission, &session);
     let (dir, submitted) = submitted.expect("it is submitted");

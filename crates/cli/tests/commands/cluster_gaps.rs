@@ -234,6 +234,7 @@ fn a_run_that_cannot_be_read_is_set_aside() {
         scratch: None,
         // Idle workers look for jobs that nobody has after five seconds.
         idle: Some(Duration::from_secs(7)),
+        accept: None,
     };
     let connection: Mutex<Box<dyn Broker>> = Mutex::new(Box::new(shared.connect()));
     let mut aside = Vec::new();

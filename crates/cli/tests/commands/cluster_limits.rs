@@ -105,6 +105,7 @@ fn forks_and_work_are_limited_for_all_workers_together() {
             work: Some(1_000),
             max_work: work,
             nonce: Vec::new(),
+            key: None,
         };
         let shared = SharedMemory::new(1000);
         let mut broker = shared.connect();
@@ -182,6 +183,7 @@ fn explore_with(
         max_memory,
         scratch: None,
         idle: Some(Duration::from_secs(1)),
+        accept: None,
     };
     let connection: Mutex<Box<dyn Broker>> = Mutex::new(Box::new(shared.connect()));
     let mut session = Session::new();

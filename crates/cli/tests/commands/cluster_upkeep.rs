@@ -209,6 +209,7 @@ fn a_worker_that_refuses_a_run_removes_its_folder() {
         max_memory: None,
         scratch: Some(files.clone()),
         idle: Some(Duration::from_millis(500)),
+        accept: None,
     };
     let broker = connect(&url, &ours(), Some(Duration::from_secs(30))).expect("it answers");
     let broker = Mutex::new(broker);
@@ -464,6 +465,7 @@ fn a_submission_that_was_interrupted_can_be_found() {
             work: None,
             max_work: None,
             nonce: breaths.to_le_bytes().to_vec(),
+            key: None,
         };
         let sent = Submitted::submit(&mut broker, submission, &session);
         let run = Submitted::of(&dir).expect("the folder names the run").run;

@@ -488,6 +488,7 @@ fn submission(spec: RunSpec) -> Submission {
         work: Some(2_000),
         max_work: None,
         nonce: Vec::new(),
+        key: None,
     }
 }
 

@@ -15,6 +15,7 @@ mod cluster_gaps;
 mod cluster_limits;
 mod cluster_machines;
 mod cluster_pause;
+mod cluster_rights;
 mod cluster_secrets;
 mod cluster_time;
 mod cluster_upkeep;

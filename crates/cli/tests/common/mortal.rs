@@ -95,8 +95,8 @@ impl Broker for Mortal {
     fn acknowledge(&mut self, lease: &Lease) -> Result<bool, Error> {
         self.op(|broker| broker.acknowledge(lease))
     }
-    fn release(&mut self, lease: &Lease) -> Result<(), Error> {
-        self.op(|broker| broker.release(lease))
+    fn release(&mut self, lease: &Lease, pause: Duration) -> Result<(), Error> {
+        self.op(|broker| broker.release(lease, pause))
     }
     fn queued(&mut self, run: &RunId) -> Result<BTreeSet<JobId>, Error> {
         self.op(|broker| broker.queued(run))
