@@ -89,6 +89,17 @@ impl CheckCounter {
         Some(given)
     }
 
+    /// Decides whether the job is divided at this check because memory is short: at most once in a
+    /// piece of work, so that the jobs are not small.
+    fn divide_for_memory(&mut self, states: u64, work: u64) -> bool {
+        let since = self.count - self.divided_at;
+        let is_cheap = since >= CHECKS_A_PIECE && self.is_cheap(states, work);
+        if is_cheap {
+            self.divided_at = self.count;
+        }
+        is_cheap
+    }
+
     /// Returns whether what a division takes is little against the work of all checks since the
     /// last one.
     fn is_cheap(&self, states: u64, work: u64) -> bool {
@@ -134,6 +145,8 @@ pub(crate) struct Sharing<'b> {
     pub(crate) check_work: u64,
     /// Number of segments that were covered when coverage was last shared.
     pub(crate) covered: usize,
+    /// Whether states are given away because memory is short.
+    pub(crate) is_short: bool,
     /// The reason why the remaining states are not explored.
     pub(crate) failure: Option<Error>,
     /// Whether the worker is to stop.
@@ -164,6 +177,7 @@ impl Sharing<'_> {
     fn ask(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> Result<JobDecision> {
         let run = &self.lease.ticket.run;
         let mut broker = lock(self.broker);
+        self.station.note_memory(run, progress.spilled > 0);
         let asked = self.station.check_in(&mut **broker, run, progress.states)?;
         let marks = progress.covered.iter().filter(|mark| **mark != 0).count();
         if marks > self.covered || self.checks.ends_piece() {
@@ -173,10 +187,16 @@ impl Sharing<'_> {
         if self.checks.ends_piece() && is_unwanted(&mut **broker, run)? {
             return Ok(JobDecision::Leave);
         }
-        Ok(match asked {
-            0 => JobDecision::GoOn,
-            asked => JobDecision::Give(asked),
-        })
+        if asked > 0 {
+            return Ok(JobDecision::Give(asked));
+        }
+        // On the disk, states are in nobody's way; but others have memory for them.
+        if progress.spilled > 0 && self.station.others_have_room(&mut **broker, run)? {
+            return Ok(JobDecision::GiveSpilled(
+                progress.spilled.min(progress.states / 2),
+            ));
+        }
+        Ok(JobDecision::GoOn)
     }
 
     /// Ends the job, and continues with the kept part.
@@ -188,7 +208,7 @@ impl Sharing<'_> {
         }
         let given = explored.outcome.given().iter();
         let given = given.map(|child| child.count).sum();
-        self.station.gave(&ticket.run, given);
+        self.station.gave(&ticket.run, given, self.is_short);
         let mut tries = 0;
         loop {
             match hand_out(&mut **lock(self.broker), &mut self.lease, &explored) {
@@ -217,8 +237,19 @@ impl Supervisor for Sharing<'_> {
             // A worker that cannot reach its broker continues.
             decision = asked.unwrap_or(JobDecision::GoOn);
         }
+        self.is_short = false;
         let asked = match decision {
             JobDecision::Leave => return decision,
+            JobDecision::GiveSpilled(count) => {
+                self.is_short = count > 0
+                    && self
+                        .checks
+                        .divide_for_memory(progress.states, self.check_work);
+                if self.is_short {
+                    return decision;
+                }
+                0
+            }
             JobDecision::Give(asked) => asked,
             JobDecision::GoOn => 0,
         };

@@ -31,8 +31,14 @@ pub struct WorkerStatus {
     /// Whether the worker has left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_left: bool,
+    /// Whether the worker has too little memory for its states, and has spilled some.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_short: bool,
     /// Number of states that the worker gave away on request.
     pub given: u64,
+    /// Number of states that the worker gave away because it had too little memory for them.
+    #[serde(default)]
+    pub given_for_memory: u64,
     /// Number of rounds in which the worker was the balancer.
     pub rounds: u64,
     /// The time for which the worker has waited for jobs while the run was going on, in seconds.
@@ -94,8 +100,11 @@ struct Account {
     heard: u64,
     /// The last round that the worker has seen.
     seen: u64,
-    /// Number of states that the worker gave away.
+    /// Number of states that the worker gave away on request, and because memory was short.
     given: u64,
+    given_for_memory: u64,
+    /// Whether the worker has spilled states.
+    is_short: bool,
     /// Number of rounds in which the worker was the balancer.
     rounds: u64,
     /// The time for which the worker waited for jobs.
@@ -172,7 +181,9 @@ impl Station {
             states,
             heard: account.heard,
             has_left,
+            is_short: account.is_short && states > 0,
             given: account.given,
+            given_for_memory: account.given_for_memory,
             rounds: account.rounds,
             idle_seconds: account.idle.as_secs_f64(),
         };
@@ -200,9 +211,26 @@ impl Station {
         Ok(asked.map_or(0, |request| request.share_of(states)))
     }
 
-    /// Counts states that the worker has given away.
-    pub fn gave(&mut self, run: &RunId, states: u64) {
-        self.account(run).given += states;
+    /// Counts states that the worker has given away, on request or because memory was short.
+    pub fn gave(&mut self, run: &RunId, states: u64, for_memory: bool) {
+        let account = self.account(run);
+        match for_memory {
+            true => account.given_for_memory += states,
+            false => account.given += states,
+        }
+    }
+
+    /// Records whether the worker has too little memory for its states.
+    pub fn note_memory(&mut self, run: &RunId, is_short: bool) {
+        self.account(run).is_short = is_short;
+    }
+
+    /// Returns whether another worker of a run has memory for more states, as it last reported.
+    pub fn others_have_room(&self, broker: &mut dyn Broker, run: &RunId) -> Result<bool> {
+        let all = broker.list(Kind::Worker, run)?.into_iter();
+        let others = all.filter(|(id, _)| *id != self.id);
+        let mut others = others.filter_map(|(_, status)| advice::<WorkerStatus>(&status));
+        Ok(others.any(|other| !other.has_left && !other.is_short))
     }
 
     /// Returns whether a worker that has found no job this many times checks whether to balance.
@@ -401,7 +429,7 @@ mod tests {
         let mut broker = SharedMemory::new(1000).connect();
         let other = RunId::parse("cd").unwrap();
         let mut worker = Station::new("one");
-        worker.gave(&run(), 7);
+        worker.gave(&run(), 7, false);
         worker.waited(&run(), Duration::from_secs(2));
         worker.check_in(&mut broker, &run(), 5).unwrap();
         worker.check_in(&mut broker, &other, 5).unwrap();

@@ -311,6 +311,7 @@ impl<'s> Worker<'s> {
             checks: CheckCounter::default(),
             check_work: work.1,
             covered: 0,
+            is_short: false,
             failure: None,
             stop: &self.session.stop,
             tell: &mut |outcome| tell(&WorkerStep::Explored(Box::new(outcome))),

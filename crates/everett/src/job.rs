@@ -65,6 +65,8 @@ impl States {
 pub struct JobProgress<'p> {
     /// The number of remaining states.
     pub states: u64,
+    /// The number of those that are spilled, because the worker is short of memory.
+    pub spilled: u64,
     /// The coverage of segments in the job, a mark each.
     pub covered: &'p [u8],
     /// Whether states can be given away while the exploration of the rest continues
@@ -82,6 +84,8 @@ pub enum JobDecision {
     /// The job ends. Up to this number of its states are for other workers; the rest is another
     /// job, with which this exploration continues, without rematerialising its states.
     Give(u64),
+    /// The same, with up to this number of spilled states, to have fewer of them.
+    GiveSpilled(u64),
 }
 
 /// Decides how far a job is explored.
@@ -90,7 +94,7 @@ pub trait Supervisor {
     /// then avoid.
     fn check(&mut self, progress: &JobProgress<'_>, covered: &mut Vec<u8>) -> JobDecision;
 
-    /// Takes the result of a job that ends because of [`JobDecision::Give`]. The first of the
+    /// Takes the result of a job of which states are given away ([`JobDecision::Give`]). The first of the
     /// remaining states are those that this exploration keeps. Returns whether it continues.
     fn split(&mut self, result: JobResult) -> bool;
 }
@@ -258,6 +262,7 @@ impl Prepared {
             stop.store(false, Ordering::Relaxed);
             let progress = JobProgress {
                 states: explorer.states() as u64,
+                spilled: explorer.spilled_states() as u64,
                 covered: &explorer.coverage().segments,
                 can_give,
             };
@@ -265,9 +270,12 @@ impl Prepared {
             explorer.know_covered(&std::mem::take(&mut elsewhere));
             match decision {
                 JobDecision::GoOn => {}
-                JobDecision::Give(count) if can_give => {
-                    let count = usize::try_from(count).unwrap_or(usize::MAX);
-                    let given = explorer.give_states(count);
+                JobDecision::Give(count) | JobDecision::GiveSpilled(count) if can_give => {
+                    let most = usize::try_from(count).unwrap_or(usize::MAX);
+                    let given = match decision {
+                        JobDecision::GiveSpilled(_) => explorer.give_spilled_states(most),
+                        _ => explorer.give_states(most),
+                    };
                     if count > 0 && given.is_empty() {
                         // The states are not worth moving.
                         continue;
@@ -277,7 +285,7 @@ impl Prepared {
                         return Ok(None);
                     }
                 }
-                JobDecision::Leave | JobDecision::Give(_) => break,
+                JobDecision::Leave | JobDecision::Give(_) | JobDecision::GiveSpilled(_) => break,
             }
         }
         let mut result = listener.result;

@@ -514,7 +514,7 @@ impl Cluster<'_> {
         }
         let (name, ticket) = (worker.station.name(), &exploring.lease.ticket);
         let explored: Explored = outcome_of_split(name, ticket, &weigh, result)?;
-        worker.station.gave(&self.run, given.len() as u64);
+        worker.station.gave(&self.run, given.len() as u64, false);
         let is_ours = hand_out(&mut *self.broker, &mut exploring.lease, &explored)?;
         if !is_ours {
             // Another worker has explored the job, too.

@@ -14,6 +14,7 @@ mod cluster_elastic;
 mod cluster_gaps;
 mod cluster_limits;
 mod cluster_machines;
+mod cluster_memory;
 mod cluster_pause;
 mod cluster_rights;
 mod cluster_secrets;

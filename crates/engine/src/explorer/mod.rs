@@ -745,6 +745,11 @@ impl<'a> Explorer<'a> {
         self.frontier.len() + self.in_backlog + elsewhere
     }
 
+    /// Returns the number of states that are in the spill file, because memory is short.
+    pub fn spilled_states(&self) -> usize {
+        self.frontier.spilled() + self.in_backlog
+    }
+
     /// Returns the counters of worlds.
     pub fn world_statistics(&self) -> &WorldStatistics {
         &self.world.counted

@@ -10,6 +10,8 @@ const MOVE_WORK: u64 = 1000;
 const MOST_GIVEN: usize = 256;
 /// Maximum number of bytes of inputs of the states given away at a time.
 const MOST_BYTES: usize = 1 << 22;
+/// Maximum number of spilled states given away at a time: they are in memory while they are packed.
+const MOST_SPILLED: usize = 1 << 12;
 /// A worker looks for states that it can give to idle workers for at most one part in this many of
 /// its time.
 const LOOKING_PART: u32 = 50;
@@ -351,6 +353,19 @@ impl Explorer<'_> {
             self.given_replay += budget.used;
         }
         states.into_iter().filter_map(|id| self.give(id)).collect()
+    }
+
+    /// Removes up to this number of states in the spill file from the search of a program, the
+    /// heaviest first, and returns them as pending traces. Wherever they are explored, they have to
+    /// be rematerialised. At least one state stays.
+    pub fn give_spilled_states(&mut self, count: usize) -> Vec<Trace> {
+        self.take_from_backlog();
+        let mut heaviest = self.heaviest_states();
+        let most = count.min(heaviest.len().saturating_sub(1));
+        heaviest.retain(|(_, id)| matches!(self.frontier.get(*id), Some(Stored::Spilled(_))));
+        heaviest.truncate(most.min(MOST_SPILLED));
+        let given = heaviest.into_iter();
+        given.filter_map(|(_, id)| self.give(id)).collect()
     }
 
     /// Returns copies of all states of a program, as pending traces.
