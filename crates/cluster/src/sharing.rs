@@ -302,6 +302,25 @@ mod tests {
         assert_eq!(divided, [40, 80]);
     }
 
+    #[test]
+    fn a_job_is_divided_for_memory_once_in_a_piece_of_work() {
+        let mut checks = CheckCounter::default();
+        let mut divided = Vec::new();
+        for at in 1..=3 * CHECKS_A_PIECE {
+            checks.begin();
+            if at == 10 {
+                // A division on request counts as well.
+                assert_eq!(checks.divide(3, FEW_STATES, 1), Some(3));
+            }
+            let few = checks.clone().divide_for_memory(FEW_STATES, 1);
+            assert!(!checks.divide_for_memory(2 * FEW_STATES, 1));
+            if few && checks.divide_for_memory(FEW_STATES, 1) {
+                divided.push(at);
+            }
+        }
+        assert_eq!(divided, [8, 18]);
+    }
+
     /// A job that has too many states to be divided is recorded all the same, also when others ask
     /// for states at that moment.
     #[test]

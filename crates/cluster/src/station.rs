@@ -396,6 +396,25 @@ mod tests {
     }
 
     #[test]
+    fn workers_that_are_short_of_memory_have_no_room() {
+        let shared = SharedMemory::new(1000);
+        let mut broker = shared.connect();
+        let [mut one, mut two] = ["one", "two"].map(Station::new);
+        one.note_memory(&run(), true);
+        one.check_in(&mut broker, &run(), 10).unwrap();
+        // Nobody else has reported.
+        assert!(!one.others_have_room(&mut broker, &run()).unwrap());
+        assert!(!two.others_have_room(&mut broker, &run()).unwrap());
+        two.check_in(&mut broker, &run(), 10).unwrap();
+        assert!(one.others_have_room(&mut broker, &run()).unwrap());
+        // One that has nothing left has room again; one that has left has none.
+        one.report(&mut broker, &run(), 0).unwrap();
+        assert!(two.others_have_room(&mut broker, &run()).unwrap());
+        two.leave(&mut broker).unwrap();
+        assert!(!one.others_have_room(&mut broker, &run()).unwrap());
+    }
+
+    #[test]
     fn there_is_one_balancer() {
         let shared = SharedMemory::new(1000);
         let mut broker = shared.connect();
