@@ -1,6 +1,7 @@
 //! Clusters: the cost of broker operations on this machine, two workers over NATS against one, and
 //! a simulation of up to thousands of workers with these costs.
 
+mod kills;
 mod plot;
 mod sim;
 mod traffic;

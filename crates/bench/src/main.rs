@@ -132,6 +132,7 @@ const PARTS: &[(&str, Measure)] = &[
     ("faults", Bench::faults),
     ("parallel", Bench::parallel),
     ("cluster", Bench::cluster),
+    ("kills", Bench::kills),
     ("simulation", Bench::simulation),
     ("coverage", Bench::coverage),
 ];
@@ -158,7 +159,7 @@ fn children_time() -> f64 {
 fn main() -> Result<()> {
     let everett = std::env::args_os().nth(1).map(PathBuf::from).context(
         "usage: everett-bench EVERETT [engine] [calls] [native] [servers] [solver] [coreutils] [worlds] [peers] [harden] \
-         [trojans] [faults] [parallel] [cluster] [simulation] [coverage]",
+         [trojans] [faults] [parallel] [cluster] [kills] [simulation] [coverage]",
     )?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let work = std::env::temp_dir().join(format!("everett-bench-{}", std::process::id()));
