@@ -35,6 +35,8 @@ pub struct Solver {
     interrupt: Interrupt,
     /// When the current query ends without an answer, if queries have a time limit.
     query_until: Option<Duration>,
+    /// Whether the current query is a case of another one, by the values of its waist; see `waist`.
+    pub(crate) is_at_waist: bool,
 }
 
 /// Conflicts of CaDiCaL after which a query is evaluated with most effort, before CaDiCaL goes on.
@@ -68,6 +70,7 @@ impl Solver {
                 deadline: config.deadline,
             },
             query_until: None,
+            is_at_waist: false,
             config,
         })
     }
@@ -389,6 +392,7 @@ impl Solver {
                 Some((verdict, Layer::Inversion))
             })
             .or_else(|| self.evaluate(arena, query, support, model, Effort::Hard))
+            .or_else(|| self.solve_by_waist(arena, query, support, model))
             .or_else(|| self.search_reduced(arena, query, support, model));
         self.statistics.sat_time += self.config.clock.now().saturating_sub(started);
         match answer {

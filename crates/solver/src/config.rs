@@ -209,6 +209,8 @@ pub enum Layer {
     Inversion,
     /// Cases by the divisors of a product, or bounds of a sum.
     Factors,
+    /// All values of a part that has the only input.
+    Waist,
     /// Ranges of floats.
     Ranges,
     /// The small SAT solver.
@@ -256,6 +258,8 @@ pub struct SolverStatistics {
     /// Number of queries divided into cases by the divisors of a product, or refuted by the bounds of
     /// a sum.
     pub by_factors: u64,
+    /// Number of queries divided by the values of a part that has the only input.
+    pub by_waist: u64,
     /// Number of queries with the answer of an equal query.
     pub by_cache: u64,
     /// Number of queries that a model of another query satisfies.
@@ -294,6 +298,7 @@ impl SolverStatistics {
         self.by_samples += other.by_samples;
         self.by_inversion += other.by_inversion;
         self.by_factors += other.by_factors;
+        self.by_waist += other.by_waist;
         self.by_cache += other.by_cache;
         self.by_cached_model += other.by_cached_model;
         self.by_core += other.by_core;
@@ -325,6 +330,7 @@ impl SolverStatistics {
             by_samples: self.by_samples - earlier.by_samples,
             by_inversion: self.by_inversion - earlier.by_inversion,
             by_factors: self.by_factors - earlier.by_factors,
+            by_waist: self.by_waist - earlier.by_waist,
             by_cache: self.by_cache - earlier.by_cache,
             by_cached_model: self.by_cached_model - earlier.by_cached_model,
             by_core: self.by_core - earlier.by_core,

@@ -12,8 +12,9 @@
 //!    bisection of comparisons (`bisect`)
 //! 5. a case for each pair of divisors, if a product must have a given value (`factor`, `intervals`)
 //! 6. search: the small SAT solver of the crate (`light`, `blast::cdcl`), ranges of floats
-//!    (`float_ranges`), equations solved backwards (`backward`), evaluation with more effort, then CaDiCaL (`blast`) on the query rewritten
-//!    to an easier one (`reduce`), evaluation with most effort, and an SMT-LIB process (`smt`)
+//!    (`float_ranges`), equations solved backwards (`backward`), evaluation with more effort, all values of a part
+//!    that has the only input (`waist`), then CaDiCaL (`blast`) on the query rewritten to an easier one (`reduce`),
+//!    evaluation with most effort, and an SMT-LIB process (`smt`)
 //!
 //! Only the independent part of the path condition that shares variables with the condition takes
 //! part (`constraints`). Effort is limited by work, never by time.
@@ -50,6 +51,7 @@ mod smt;
 mod tests;
 mod values;
 mod verdict;
+mod waist;
 
 pub use chain::{Solver, cadical_alone};
 pub use clock::Clock;

@@ -51,7 +51,33 @@ impl Program {
         byte: &dyn Fn(Variable) -> Byte,
         most: u64,
     ) -> Option<Program> {
-        let mut program = Program::default();
+        Program::default().with(arena, terms, byte, most)
+    }
+
+    /// Compiles terms whose only input is that of one of their parts. The values of the part take
+    /// the place of those of a byte.
+    pub fn compile_above(
+        arena: &Arena,
+        terms: impl Iterator<Item = ExprId>,
+        part: ExprId,
+        most: u64,
+    ) -> Option<Program> {
+        let program = Program {
+            operations: vec![Operation::Byte(Byte::Varies(0))],
+            position: FxHashMap::from_iter([(part, 0)]),
+            ..Program::default()
+        };
+        program.with(arena, terms, &|_| Byte::Is(0), most)
+    }
+
+    fn with(
+        mut self,
+        arena: &Arena,
+        terms: impl Iterator<Item = ExprId>,
+        byte: &dyn Fn(Variable) -> Byte,
+        most: u64,
+    ) -> Option<Program> {
+        let program = &mut self;
         let mut stack = Vec::new();
         for root in terms {
             stack.push(root);
@@ -74,7 +100,7 @@ impl Program {
             }
             program.roots.push(program.position[&root]);
         }
-        Some(program)
+        Some(self)
     }
 
     /// Returns the number of operations.
@@ -119,13 +145,23 @@ impl Program {
         Some(Operation::Of(node, width, last, operands))
     }
 
-    /// Returns the first combination in `bytes` under which all terms hold. Evaluates terms only
-    /// until no combination is left.
+    /// Returns the first combination in `bytes` under which all terms hold.
     pub fn first_lane<const N: usize>(
         &self,
         bytes: &[[u64; N]],
         columns: &mut Vec<[u64; N]>,
     ) -> Option<usize> {
+        let truths = self.truths(bytes, columns)?;
+        truths.iter().position(|&one| one != 0)
+    }
+
+    /// Returns 1 for each combination in `bytes` under which all terms hold, and 0 for the others;
+    /// `None` if there is none. Evaluates terms only until no combination is left.
+    pub fn truths<const N: usize>(
+        &self,
+        bytes: &[[u64; N]],
+        columns: &mut Vec<[u64; N]>,
+    ) -> Option<[u64; N]> {
         columns.resize(self.operations.len(), [0; N]);
         let mut holds = [1u64; N];
         let mut done = 0;
@@ -142,7 +178,7 @@ impl Program {
                 return None;
             }
         }
-        holds.iter().position(|&one| one != 0)
+        Some(holds)
     }
 }
 

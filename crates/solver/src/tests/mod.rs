@@ -9,6 +9,7 @@ mod float_ranges;
 mod reduce;
 mod smt;
 mod translation;
+mod waist;
 
 use crate::Model;
 use everett_expr::{
