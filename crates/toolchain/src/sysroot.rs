@@ -40,6 +40,7 @@ const STRINGS_C: &str = include_str!("../runtime/strings.c");
 const LONG_DOUBLE_C: &str = include_str!("../runtime/long_double.c");
 const LONG_DOUBLE_MUSL_C: &str = include_str!("../runtime/long_double_musl.c");
 const FUSED_MUSL_C: &str = include_str!("../runtime/fused_musl.c");
+const SHORT_FLOATS_C: &str = include_str!("../runtime/short_floats.c");
 const CPU_MODEL_C: &str = include_str!("../runtime/cpu_model.c");
 const NATIVE_C: &str = concat!(
     include_str!("../runtime/system_call.h"),
@@ -98,6 +99,7 @@ impl Sysroot {
             LONG_DOUBLE_C,
             LONG_DOUBLE_MUSL_C,
             FUSED_MUSL_C,
+            SHORT_FLOATS_C,
             CPU_MODEL_C,
             GNU_NAMES_C,
             NATIVE_C,

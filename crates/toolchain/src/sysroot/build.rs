@@ -10,7 +10,7 @@ use super::machine_code;
 use super::probe::{check, link_probe, zig_cache, zig_library};
 use super::{
     BUILTINS, CDEFS_H, CLOUD9_H, CPU_MODEL_C, EVERETT_H, GNU_NAMES_C, KLEE_H, NATIVE, NATIVE_C,
-    NETKLEE_H, OWN_OBJECTS, OWN_SOURCES, START_ASM, START_C, TARGET,
+    NETKLEE_H, OWN_OBJECTS, OWN_SOURCES, SHORT_FLOATS_C, START_ASM, START_C, TARGET,
 };
 use crate::Notify;
 use crate::cache;
@@ -280,27 +280,35 @@ impl RuntimeBuild<'_> {
     ) -> Result<(), ToolchainError> {
         let object = self.work.path().join(name).with_extension("o");
         self.compile(name, text, flags, &object)?;
+        self.archive(archive, &object)
+    }
+
+    /// Adds an object to an archive of the sysroot, in the place of its member of that name.
+    fn archive(&self, archive: &str, object: &Path) -> Result<(), ToolchainError> {
         let mut command = Command::new(self.zig);
         command
             .args(["ar", "crs"])
             .arg(self.folder.join("usr/lib").join(archive))
-            .arg(&object);
+            .arg(object);
         check(&mut command, "the runtime")
     }
 
-    /// Compiles Everett's own versions of functions of the C library.
-    fn own_functions(&self) -> Result<(), ToolchainError> {
-        // The library's sources, for what is made of them.
+    /// Returns flags for what is made of the C library's sources.
+    fn internal(&self) -> [String; 5] {
         let musl = zig_library(self.zig).join("libc/musl");
-        let include = |part: &str| format!("-I{}", musl.join(part).display());
-        let internal = [
+        [
             "src/math",
             "src/include",
             "src/internal",
             "arch/x86_64",
             "arch/generic",
-        ];
-        let internal = internal.map(include);
+        ]
+        .map(|part| format!("-I{}", musl.join(part).display()))
+    }
+
+    /// Compiles Everett's own versions of functions of the C library.
+    fn own_functions(&self) -> Result<(), ToolchainError> {
+        let internal = self.internal();
         for (text, name) in OWN_SOURCES.into_iter().zip(OWN_OBJECTS) {
             let readable = self.work.path().join("own.ll");
             let mut flags = [&PLAIN[1..], &["-S", "-emit-llvm"]].concat();
@@ -315,7 +323,12 @@ impl RuntimeBuild<'_> {
             let object = self.folder.join("usr/lib").join(name);
             self.compile("own.ll", &text, &PLAIN, &object)?;
         }
-        Ok(())
+        // Another name than that of the file of the library that it includes.
+        let mut flags = PLAIN.to_vec();
+        flags.extend(internal.iter().map(String::as_str));
+        let floatscan = self.work.path().join("floatscan.o");
+        self.compile("short_floats.c", SHORT_FLOATS_C, &flags, &floatscan)?;
+        self.archive("libmusl.a", &floatscan)
     }
 }
 
