@@ -1,4 +1,4 @@
-// The general algorithm for fractions, on two unknown digits.
+// A fraction with two unknown digits: one division.
 // run:
 // finding: user-report 14
 #include <everett.h>
