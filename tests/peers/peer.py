@@ -1,8 +1,14 @@
 # Live peers for the tests: peer.py KIND PORT
+import asyncio
+import fcntl
+import mmap
 import os
 import random
+import select
+import signal
 import socket
 import sys
+import termios
 import threading
 import time
 
@@ -126,6 +132,71 @@ def log(conn):
     conn.close()
 
 
+def ledger():
+    # One thread, many connections. What it has counted is in memory, in a file that it keeps open,
+    # in the names of its folder, and in what it has not read of a pipe and a pair of sockets.
+    global said
+    with open(sys.argv[3], "a") as started:
+        started.write("started\n")
+    book = open("book", "w+")
+    pipe, pair = os.pipe(), socket.socketpair()
+    poller = select.epoll()
+    poller.register(listener, select.EPOLLIN)
+    poller.register(pipe[0], select.EPOLLIN | select.EPOLLET)
+    poller.register(pair[0], select.EPOLLIN | select.EPOLLET)
+    connections = {}
+    while True:
+        for number, _ in poller.poll():
+            if number == listener.fileno():
+                conn = listener.accept()[0]
+                connections[conn.fileno()] = conn
+                poller.register(conn, select.EPOLLIN)
+                if len(sys.argv) > 4:
+                    poller.modify(listener, 0)
+            elif number in connections:
+                line = connections[number].recv(100)
+                if not line:
+                    connections.pop(number).close()
+                    continue
+                said += 1
+                book.write("x")
+                book.flush()
+                os.mkdir("line %d" % said)
+                os.write(pipe[1], b"x")
+                pair[1].send(b"x")
+                waiting = [fcntl.ioctl(end, termios.FIONREAD, b"    ")[0] for end in (pipe[0], pair[0])]
+                names = len([name for name in os.listdir(".") if name.startswith("line")])
+                all = said, book.tell(), names, *waiting, line.strip()
+                connections[number].sendall(b"%d %d %d %d %d %s\n" % all)
+
+
+async def answer(reader, writer):
+    global said
+    while line := await reader.readline():
+        said += 1
+        # The loop knows the number of its process.
+        await asyncio.sleep(0.001)
+        writer.write(b"%d %s" % (said, line))
+        await writer.drain()
+    writer.close()
+
+
+async def loop():
+    server = await asyncio.start_server(answer, "127.0.0.1", port)
+    await server.serve_forever()
+
+
+def serial():
+    # One connection at a time; others wait.
+    global said
+    while True:
+        conn = listener.accept()[0]
+        said += 1
+        for line in lines(conn):
+            conn.sendall(b"%d %s\n" % (said, line))
+        conn.close()
+
+
 def child(conn):
     # A child of ours that must not outlive the run.
     if os.fork() == 0:
@@ -166,6 +237,27 @@ elif kind == "unix":
     listener.listen()
     while True:
         echo(listener.accept()[0])
+elif kind in ("ledger", "serial"):
+    listener = listening()
+    globals()[kind]()
+elif kind == "loop":
+    asyncio.run(loop())
+elif kind == "thread":
+    threading.Thread(target=time.sleep, args=[1000], daemon=True).start()
+    listener = listening()
+    time.sleep(1000)
+elif kind == "forked":
+    if os.fork() > 0:
+        listener = listening()
+    time.sleep(1000)
+elif kind == "timer":
+    signal.alarm(1000)
+    listener = listening()
+    time.sleep(1000)
+elif kind == "shared":
+    memory = mmap.mmap(-1, 4096)
+    listener = listening()
+    time.sleep(1000)
 elif kind == "udp":
     sock = listening(socket.SOCK_DGRAM)
     while True:

@@ -97,7 +97,12 @@ fn live_setup(scenario: &Scenario, setup: &HostSetup, peer: &PeerSetup) -> Resul
         },
         is_datagram: peer.is_udp,
         is_client: peer.connects.is_some(),
-        is_fresh_by_connection: peer.fresh == Fresh::Connection || peer.is_independent,
+        fresh: match peer.fresh {
+            _ if peer.is_independent => everett_peers::Fresh::Connection,
+            Fresh::Connection => everett_peers::Fresh::Connection,
+            Fresh::Process => everett_peers::Fresh::Process,
+            Fresh::Snapshot => everett_peers::Fresh::Snapshot,
+        },
         instances: peer.instances as usize,
         any_order: peer.any_order,
         varies: varies.collect::<Result<_>>()?,

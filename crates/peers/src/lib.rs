@@ -14,13 +14,17 @@
 #![deny(unsafe_code)]
 
 mod compare;
+mod folder;
+mod held;
 mod instance;
 mod link;
 mod pool;
 mod process;
 mod recording;
 mod setup;
+mod snapshot;
+mod traced;
 
 pub use pool::{LivePeers, PeerCounts};
 pub use recording::{RECORDING, RecordingError};
-pub use setup::{LiveSetup, Mode, ReadyWhen, Where, pattern};
+pub use setup::{Fresh, LiveSetup, Mode, ReadyWhen, Where, pattern};

@@ -8,11 +8,12 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use crate::instance::{Instance, Listener};
-use crate::process::Process;
+use crate::process::{Process, Processes};
 use crate::recording::{Journal, Recording, RecordingEntry, RecordingError, note, read};
-use crate::setup::{LiveSetup, Mode, Where};
+use crate::setup::{Fresh, LiveSetup, Mode, Where};
 
 /// Counters of a peer.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -365,8 +366,9 @@ impl Pool {
             Where::Internet(address) => address.port() == 0,
             Where::Unix(path) => path.is_relative(),
         };
-        let shares_place = is_started && !has_own_place && !setup.is_fresh_by_connection;
-        let most = if shares_place || setup.is_client && !has_own_place {
+        let shares_place = is_started && !has_own_place && setup.fresh != Fresh::Connection;
+        let is_copied = setup.fresh == Fresh::Snapshot;
+        let most = if shares_place || is_copied || setup.is_client && !has_own_place {
             1
         } else {
             setup.instances
@@ -398,7 +400,8 @@ impl Pool {
         let mut tries = 1;
         loop {
             let (listener, at) = self.place()?;
-            let started = match (setup.command.is_empty(), setup.is_fresh_by_connection) {
+            let by_connection = setup.fresh == Fresh::Connection;
+            let started = match (setup.command.is_empty(), by_connection) {
                 (true, _) => Ok(None),
                 (false, false) => live.start(setup, &at).map(Some),
                 (false, true) => match &live.shared {
@@ -412,7 +415,13 @@ impl Pool {
             match started {
                 Ok(process) => return Ok((listener, at, process)),
                 Err(_) if self.has_lost_port(&at) && tries < MOST_TRIES => tries += 1,
-                Err(error) => return Err(error),
+                Err(error) => {
+                    // What cannot be copied now cannot be copied later.
+                    if setup.fresh == Fresh::Snapshot {
+                        live.broken = Some(error.clone());
+                    }
+                    return Err(error);
+                }
             }
         }
     }
@@ -478,7 +487,10 @@ impl Live {
 
 /// The thread that starts processes. They die with the thread that started them, so it must live as
 /// long as they do, which a worker need not.
-struct Starter(Sender<Order>);
+struct Starter {
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
 
 /// A peer to start, its address, and the channel for the result.
 type Order = (Arc<LiveSetup>, Where, Sender<Result<Process, String>>);
@@ -486,19 +498,32 @@ type Order = (Arc<LiveSetup>, Where, Sender<Result<Process, String>>);
 impl Starter {
     fn new() -> Starter {
         let (sender, orders) = channel::<Order>();
-        std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
+            let mut processes = Processes::default();
             for (setup, at, reply) in orders {
-                let _ = reply.send(Process::start(&setup, &at));
+                let _ = reply.send(processes.start(&setup, &at));
             }
         });
-        Starter(sender)
+        Starter {
+            orders: Some(sender),
+            thread: Some(thread),
+        }
     }
 
     fn start(&self, setup: Arc<LiveSetup>, at: Where) -> Result<Arc<Mutex<Process>>, String> {
         let (reply, started) = channel();
         let gone = || "the thread that starts peers is gone".to_owned();
-        self.0.send((setup, at, reply)).map_err(|_| gone())?;
+        let orders = self.orders.as_ref().ok_or_else(gone)?;
+        orders.send((setup, at, reply)).map_err(|_| gone())?;
         let process = started.recv().map_err(|_| gone())??;
         Ok(Arc::new(Mutex::new(process)))
+    }
+}
+
+/// The thread ends what it has stopped.
+impl Drop for Starter {
+    fn drop(&mut self) {
+        self.orders = None;
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -1,16 +1,19 @@
 //! A process of a live peer: started in a fresh folder with a clean environment, and killed with
 //! all its children.
 
+use nix::unistd::Pid;
 use std::fs::File;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-use crate::setup::{LiveSetup, ReadyWhen, Where};
+use crate::setup::{Fresh, LiveSetup, ReadyWhen, Where};
+use crate::snapshot::{Copied, Snapshot};
 
 /// Maximum time until a peer is ready.
 const MAX_START: Duration = Duration::from_secs(30);
@@ -21,15 +24,58 @@ const OUTPUT: &str = ".everett-output";
 
 /// A running process of a live peer. It is killed when this value is dropped.
 pub struct Process {
-    child: Child,
-    folder: TempDir,
+    running: Running,
+    folder: Arc<TempDir>,
     /// The address of the peer.
     pub at: Where,
 }
 
+/// What runs.
+enum Running {
+    Started(Child),
+    Copied(Copied),
+}
+
+/// Starts the processes of a peer.
+#[derive(Default)]
+pub struct Processes {
+    /// The stopped process of which fresh ones are copies. The snapshot ends before its process.
+    stopped: Option<(Snapshot, Process)>,
+}
+
+impl Processes {
+    /// Returns a fresh process of a peer that is ready. A client is told to connect to `at`.
+    pub fn start(&mut self, setup: &LiveSetup, at: &Where) -> Result<Process, String> {
+        if setup.fresh != Fresh::Snapshot {
+            return Process::start(setup, at);
+        }
+        let of_copies = |why: String| {
+            let command = &setup.command;
+            format!(
+                "{command:?} cannot be copied (fresh = \"snapshot\"): {why}. Write fresh = \"process\""
+            )
+        };
+        if self.stopped.is_none() {
+            let process = Process::start(setup, at)?;
+            let snapshot =
+                Snapshot::take(process.id(), process.folder.path()).map_err(of_copies)?;
+            self.stopped = Some((snapshot, process));
+        }
+        let Some((snapshot, stopped)) = &self.stopped else {
+            return Err("it was not started".to_owned());
+        };
+        let copied = snapshot.copy(stopped.folder.path()).map_err(of_copies)?;
+        Ok(Process {
+            running: Running::Copied(copied),
+            folder: stopped.folder.clone(),
+            at: stopped.at.clone(),
+        })
+    }
+}
+
 impl Process {
-    /// Starts a peer and waits until it is ready. A client is told to connect to `at`.
-    pub fn start(setup: &LiveSetup, at: &Where) -> Result<Process, String> {
+    /// Starts a peer and waits until it is ready.
+    fn start(setup: &LiveSetup, at: &Where) -> Result<Process, String> {
         let named = |error: io::Error| format!("{:?} cannot be started: {error}", setup.command);
         let folder = tempfile::Builder::new().prefix("everett-peer-").tempdir();
         let folder = folder.map_err(named)?;
@@ -72,16 +118,34 @@ impl Process {
             .stdout(output)
             .stderr(errors)
             .process_group(0);
-        die_with_us(&mut command);
+        die_with_us(&mut command, setup.fresh == Fresh::Snapshot);
         let child = command.spawn().map_err(named)?;
-        let mut process = Process { child, folder, at };
+        let mut process = Process {
+            running: Running::Started(child),
+            folder: Arc::new(folder),
+            at,
+        };
         process.wait_until_ready(setup)?;
         Ok(process)
     }
 
     /// Returns whether the process has ended.
     pub fn has_ended(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))
+        match &mut self.running {
+            Running::Started(child) => matches!(child.try_wait(), Ok(Some(_)) | Err(_)),
+            Running::Copied(copied) => copied.has_ended(),
+        }
+    }
+
+    /// Returns the number of the peer's first process. If it has its own namespace, that is not the
+    /// process that was started, but a child of the first one there.
+    fn id(&self) -> Pid {
+        let Running::Started(child) = &self.running else {
+            return Pid::from_raw(0);
+        };
+        let started = Pid::from_raw(child.id().cast_signed());
+        let first = only_child(started).filter(|first| is_first_of_namespace(*first));
+        first.and_then(only_child).unwrap_or(started)
     }
 
     /// Returns the last output of the process, for people.
@@ -145,15 +209,32 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Ok(pid) = i32::try_from(self.child.id()) {
-            let group = nix::unistd::Pid::from_raw(pid);
-            // If the process has its own namespace, the kernel kills all others with its first
-            // process.
-            let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let Running::Started(child) = &mut self.running else {
+            return;
+        };
+        // If the process has its own namespace, the kernel kills all others with its first process.
+        let group = Pid::from_raw(child.id().cast_signed());
+        let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
+        let _ = child.kill();
+        let _ = child.wait();
     }
+}
+
+fn only_child(pid: Pid) -> Option<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    let mut children = children.split_whitespace();
+    match (children.next(), children.next()) {
+        (Some(child), None) => child.parse().ok().map(Pid::from_raw),
+        _ => None,
+    }
+}
+
+/// Returns whether a process is the first one of a PID namespace inside of ours.
+fn is_first_of_namespace(pid: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let numbers: Vec<&str> = numbers.unwrap_or_default().split_whitespace().collect();
+    numbers.len() > 1 && numbers.last() == Some(&"1")
 }
 
 /// Expands a word of a command: replaces `{port}`, `{address}` and `{folder}`, and makes paths of
@@ -169,7 +250,12 @@ fn filled(word: &str, at: &Where, setup: &LiveSetup) -> String {
         Where::Internet(address) => (address.ip().to_string(), address.port().to_string()),
         Where::Unix(path) => (path.display().to_string(), String::new()),
     };
-    let folder = std::path::absolute(&setup.folder).unwrap_or_else(|_| setup.folder.clone());
+    let folder = match setup.folder.as_os_str().is_empty() {
+        // The scenario is in the current folder.
+        true => std::env::current_dir(),
+        false => std::path::absolute(&setup.folder),
+    };
+    let folder = folder.unwrap_or_else(|_| setup.folder.clone());
     word.replace("{port}", &port)
         .replace("{address}", &address)
         .replace("{folder}", &folder.display().to_string())
@@ -250,9 +336,9 @@ fn is_listening_unix(path: &Path, is_datagram: bool) -> bool {
 
 /// Makes the process and its children die with Everett: it is killed with the thread that started
 /// it. If the machine allows it, it is in a PID namespace, whose processes the kernel kills with
-/// the first of them.
+/// the first of them. That ends with the peer, or, if copies take its place, with the last of them.
 #[allow(unsafe_code)]
-fn die_with_us(command: &mut Command) {
+fn die_with_us(command: &mut Command, is_copied: bool) {
     let us = std::process::id();
     // SAFETY: between `fork` and `exec` the closure makes system calls on
     // numbers only, and allocates nothing.
@@ -264,9 +350,9 @@ fn die_with_us(command: &mut Command) {
             }
             // The first process of the namespace only waits; the one that it starts becomes the
             // peer.
-            if go_on_in_child()? {
+            if go_on_in_child(false)? {
                 die_with_parent(0)?;
-                go_on_in_child()?;
+                go_on_in_child(is_copied)?;
                 die_with_parent(1)?;
             }
             Ok(())
@@ -290,9 +376,9 @@ fn die_with_parent(parent: libc::pid_t) -> io::Result<()> {
     Ok(())
 }
 
-/// Forks. The child continues; its parent waits for it and ends.
+/// Forks. The child continues; its parent waits for it, or for all processes, and ends.
 #[allow(unsafe_code)]
-fn go_on_in_child() -> io::Result<bool> {
+fn go_on_in_child(waits_for_all: bool) -> io::Result<bool> {
     // SAFETY: a plain fork of a process with one thread; the parent makes system calls on numbers
     // only. It closes its descriptors, one of which tells the starter that the peer was executed.
     unsafe {
@@ -303,7 +389,7 @@ fn go_on_in_child() -> io::Result<bool> {
                 loop {
                     let mut status = 0;
                     let ended = libc::waitpid(-1, &raw mut status, 0);
-                    if ended < 0 || i64::from(ended) == child {
+                    if ended < 0 || i64::from(ended) == child && !waits_for_all {
                         libc::_exit(status >> 8 & 0xff);
                     }
                 }

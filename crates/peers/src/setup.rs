@@ -43,6 +43,17 @@ pub enum ReadyWhen {
     After(Duration),
 }
 
+/// What a fresh instance of a peer is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Fresh {
+    /// Another connection to the same process.
+    Connection,
+    /// Another process.
+    Process,
+    /// A copy of a process that was stopped when it was ready.
+    Snapshot,
+}
+
 /// The configuration of a live peer.
 #[derive(Clone, Debug)]
 pub struct LiveSetup {
@@ -64,8 +75,8 @@ pub struct LiveSetup {
     pub is_datagram: bool,
     /// Whether the peer connects to us.
     pub is_client: bool,
-    /// Whether a new connection resets the peer; otherwise a fresh instance needs a new process.
-    pub is_fresh_by_connection: bool,
+    /// What a fresh instance is.
+    pub fresh: Fresh,
     /// Maximum number of instances.
     pub instances: usize,
     /// Whether the order in which hosts send does not matter.

@@ -348,6 +348,8 @@ pub enum Fresh {
     Connection,
     /// A new process.
     Process,
+    /// A copy of a process that was stopped when it was ready.
+    Snapshot,
 }
 
 /// The treatment of symbolic bytes that are sent to a live peer.

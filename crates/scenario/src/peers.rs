@@ -118,13 +118,18 @@ impl PeerReader<'_> {
             values.word(node, &words, diagnostics).unwrap_or_default()
         });
         let connects = self.connects(table, values, is_client, diagnostics);
-        let fresh = self.fresh(table, values, !command.is_empty(), diagnostics);
+        let fresh = self.fresh(table, values, (!command.is_empty(), is_client), diagnostics);
         let independent = table.get("independent");
         if is_client {
             let sends_on_path = is_udp && matches!(listen, Some(PeerListen::Unix(_)));
             expect_of_client(table, independent, sends_on_path, diagnostics);
         }
         let is_independent = independent.and_then(|node| values.flag(node, diagnostics));
+        if let (Some(node), Some(true), Fresh::Snapshot) = (independent, is_independent, fresh) {
+            let help = "leave it out, or write fresh = \"connection\"";
+            let message = "independent connections go to one process, which is not copied";
+            diagnostics.help(node.span, message, help);
+        }
         let any_order = table.get("order").is_some_and(|node| {
             let words = [("seen", false), ("any", true)];
             values.word(node, &words, diagnostics).unwrap_or_default()
@@ -263,7 +268,7 @@ impl PeerReader<'_> {
         &self,
         table: &mut Table<'_>,
         values: ValueReader,
-        is_started: bool,
+        (is_started, is_client): (bool, bool),
         diagnostics: &mut Diagnostics,
     ) -> Fresh {
         let usual = if is_started {
@@ -277,9 +282,16 @@ impl PeerReader<'_> {
         let words = [
             ("connection", Fresh::Connection),
             ("process", Fresh::Process),
+            ("snapshot", Fresh::Snapshot),
         ];
         let fresh = values.word(node, &words, diagnostics).unwrap_or(usual);
-        if fresh == Fresh::Process && !is_started {
+        let is_copied = fresh == Fresh::Snapshot;
+        if is_copied && is_client {
+            let help = "write fresh = \"process\"";
+            let message = "a client is not copied: it connects as soon as it is ready";
+            diagnostics.help(node.span, message, help);
+        }
+        if fresh != Fresh::Connection && !is_started {
             let help = "write the command that starts it, or fresh = \"connection\"";
             diagnostics.help(
                 node.span,

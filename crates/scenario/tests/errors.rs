@@ -328,7 +328,15 @@ fn errors_of_peers_point_at_what_is_wrong() {
     }
     let more = [
         ("fresh = \"process\"", "cannot be started afresh"),
-        ("fresh = \"snapshot\"", "unknown word \"snapshot\""),
+        ("fresh = \"snapshot\"", "cannot be started afresh"),
+        (
+            "fresh = \"snapshot\"\nrole = \"client\"",
+            "a client is not copied",
+        ),
+        (
+            "fresh = \"snapshot\"\nindependent = true",
+            "go to one process",
+        ),
         ("varies = \"(\"", "there is no Regex ("),
         ("connects = \"a\"", "only a client connects to a host"),
         ("role = \"client\"\nconnects = \"b\"", "unknown host \"b\""),

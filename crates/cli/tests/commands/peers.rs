@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -440,6 +441,122 @@ fn a_peer_that_cannot_be_reached_is_work_that_is_not_done() {
         &expect(&mut run(&folder, "out", &["--allow-live"]), 2),
         "0 is too few",
     );
+}
+
+/// Returns whether Everett may make PID namespaces.
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// A scenario with a peer that writes where it is started, outside of its folder.
+fn counted_starts(name: &str, words: &[&str], kind: &str, keys: &str) -> PathBuf {
+    let scenario = talking(words, kind, keys);
+    let scenario = scenario.replace("\"{port}\"", "\"{port}\", \"{folder}/started\"");
+    world(name, &scenario)
+}
+
+/// A peer is started once; each fresh instance is a copy of it as it was when it was ready. What
+/// copies leave in memory, in files, in pipes and in the queue of connections is not seen by others.
+#[test]
+fn fresh_instances_are_copies_of_a_stopped_process() {
+    if !is_root() {
+        let words = ["+", "?a|b", "<"];
+        let folder = world(
+            "copies_user",
+            &talking(&words, "serial", "fresh = \"snapshot\""),
+        );
+        warns(&explored(&folder, &[], 2), "PID namespaces");
+        return;
+    }
+    let words = ["+", "+", "?a|b|c", "<", "=0", "?d|e", "<"];
+    let seen = |fresh: &str| {
+        let name = format!("copies_{fresh}");
+        let folder = counted_starts(&name, &words, "ledger", &format!("fresh = \"{fresh}\""));
+        let summary = explored(&folder, &[], 0);
+        assert_eq!(summary["complete"], true, "{summary:#}");
+        assert_eq!(count(&summary, "/worlds"), 6);
+        let started = fs::read_to_string(folder.join("started")).expect("it was started");
+        let (started, instances) = (started.lines().count(), peer(&summary, "instances"));
+        (printed(&folder), started, instances)
+    };
+    let (processes, started, instances) = seen("process");
+    assert!(started > 3 && started as u64 == instances, "{started}");
+    let (copies, started, instances) = seen("snapshot");
+    assert_eq!(copies, processes);
+    assert!(started == 1 && instances > 3, "{started}, {instances}");
+    // Connections that a copy has not accepted, and datagrams that it has not read, are gone. A copy
+    // has the number of the process.
+    let cases: [(&str, &[&str], &str); 2] = [
+        (
+            "serial",
+            &["+", "+", "=0", "?a|b", "<", "?d|e", "<"],
+            "heard 1 a|heard 1 d",
+        ),
+        (
+            "loop",
+            &["+", "?a|b", "<", "?d|e", "<"],
+            "heard 1 a|heard 2 d",
+        ),
+    ];
+    for (kind, words, wanted) in cases {
+        let name = format!("copies_{kind}");
+        let folder = world(&name, &talking(words, kind, "fresh = \"snapshot\""));
+        let summary = explored(&folder, &[], 0);
+        assert_eq!(summary["complete"], true, "{summary:#}");
+        let said = printed(&folder);
+        assert!(said.len() == 4 && said.contains(wanted), "{kind}: {said:?}");
+    }
+    let words = ["+", "?a|b|c", "<", "+", ">d", "<"];
+    let folder = world(
+        "copies_udp",
+        &talking(&words, "udp", "fresh = \"snapshot\""),
+    );
+    let summary = explored(&folder, &[], 0);
+    assert_eq!(summary["complete"], true, "{summary:#}");
+    let unix = talking(
+        &["+", "?c|d", "<"],
+        "unix",
+        "path = \"/run/db\"\nfresh = \"snapshot\"",
+    )
+    .replace("10.0.0.9\", \"7\", \"tcp", "/run/db\", \"0\", \"unix")
+    .replace("{port}", "{address}")
+    .replace("127.0.0.1:0", "unix:db.socket");
+    let folder = world("copies_unix", &unix);
+    let summary = explored(&folder, &[], 0);
+    assert_eq!(summary["complete"], true, "{summary:#}");
+}
+
+/// What a copy would lack, or would share with others, is refused.
+#[test]
+fn processes_that_cannot_be_copied_are_refused() {
+    let cases = [
+        ("thread", "it has 2 threads, of which a copy would have one"),
+        ("forked", "it has children"),
+        ("timer", "it has a timer"),
+        ("shared", "it shares /dev/zero"),
+    ];
+    for (kind, why) in cases {
+        let name = format!("uncopied_{kind}");
+        let folder = world(
+            &name,
+            &talking(&["+", "?a|b", "<"], kind, "fresh = \"snapshot\""),
+        );
+        let summary = explored(&folder, &[], 2);
+        assert_eq!(summary["complete"], false, "{summary:#}");
+        warns(&summary, "cannot be copied (fresh =");
+        warns(&summary, why);
+    }
+    if !is_root() {
+        return;
+    }
+    // A change that cannot be undone is found before the next copy.
+    let words = ["+", "?a|b", "<"];
+    let folder = counted_starts("uncopied_epoll", &words, "ledger", "fresh = \"snapshot\"");
+    let scenario = fs::read_to_string(folder.join("world.toml")).expect("read");
+    let once = scenario.replace("started\"]", "started\", \"once\"]");
+    fs::write(folder.join("world.toml"), once).expect("written");
+    let summary = explored(&folder, &[], 2);
+    warns(&summary, "a copy has changed what it waits for (epoll)");
 }
 
 #[test]
