@@ -5,7 +5,8 @@
 use everett_report::LineCoverage;
 use std::collections::BTreeMap;
 
-use crate::files::AtomRecord;
+use crate::cost::weight_ns;
+use crate::files::{AtomRecord, Estimated};
 
 /// An estimator that judges atoms by one kind of evidence.
 pub trait Estimator {
@@ -45,6 +46,34 @@ pub fn combined(
         UNKNOWN
     };
     mean.max(LEAST)
+}
+
+/// Adds to the benefit of each frame that of the accesses that need it: overflows of locals are seen
+/// in the red zones of the function only. Accesses that run more often than the function is called
+/// do not count, because they are selected after its frame or not at all.
+pub fn add_what_frames_serve(atoms: &[AtomRecord], estimated: &mut [Estimated]) {
+    const ACCESSES: [&str; 4] = ["read", "write", "copy", "call"];
+    let runs = |at: usize| estimated[at].cost / weight_ns(&atoms[at].kind);
+    let mut accesses: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for (at, atom) in atoms.iter().enumerate() {
+        if ACCESSES.contains(&atom.kind.as_str()) {
+            let access = (runs(at), estimated[at].benefit);
+            accesses.entry(&atom.symbol).or_default().push(access);
+        }
+    }
+    let served = atoms.iter().enumerate().map(|(at, atom)| {
+        let own = accesses.get(atom.symbol.as_str());
+        let own = own.filter(|_| atom.kind == "frame").into_iter().flatten();
+        // The same number of runs is computed from different costs.
+        let most = runs(at) * 1.001;
+        own.filter(|(runs, _)| *runs <= most)
+            .map(|(_, benefit)| benefit)
+            .sum()
+    });
+    let served: Vec<f64> = served.collect();
+    for (one, served) in estimated.iter_mut().zip(served) {
+        one.benefit += served;
+    }
 }
 
 /// An estimator by execution counts: code that runs rarely is tested rarely.
@@ -185,6 +214,7 @@ fn is_same(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::select::{Aim, Item, Method, select};
 
     fn atom(function: &str, file: &str, line: u32) -> AtomRecord {
         AtomRecord {
@@ -205,6 +235,51 @@ mod tests {
         assert_eq!(benefit(0), 1.0);
         assert!(benefit(1) > benefit(1000) && benefit(1000) > benefit(1_000_000));
         assert_eq!(Rare.benefit(&atom("f", "a.c", 1), None), None);
+    }
+
+    #[test]
+    fn frames_come_before_other_checks_that_cost_little() {
+        let of = |kind: &str, symbol: &str, count: u64| {
+            let record = AtomRecord {
+                kind: kind.to_owned(),
+                ..atom(symbol, "a.c", 1)
+            };
+            let estimated = Estimated {
+                count: Some(count),
+                cost: weight_ns(kind) * count as f64,
+                benefit: combined(&[(Box::new(Rare), 1.0)], &record, Some(count)),
+            };
+            (record, estimated)
+        };
+        // A function that was called four times has code that never ran, and a loop; it shares a name
+        // with no other one.
+        let (atoms, mut estimated): (Vec<_>, Vec<_>) = [
+            of("frame", "handle", 4),
+            of("call", "handle", 0),
+            of("write", "handle", 0),
+            of("read", "handle", 4),
+            of("read", "handle", 4000),
+            of("read", "main", 4),
+            of("frame", "main", 1),
+        ]
+        .into_iter()
+        .unzip();
+        let before: Vec<f64> = estimated.iter().map(|one| one.benefit).collect();
+        add_what_frames_serve(&atoms, &mut estimated);
+        let wanted = before[0] + before[1] + before[2] + before[3];
+        assert!((estimated[0].benefit - wanted).abs() < 1e-9);
+        let same = |at: usize| estimated[at].benefit == before[at];
+        assert!((1..6).all(same) && same(6));
+        let items: Vec<Item> = estimated
+            .iter()
+            .map(|one| Item {
+                cost: one.cost,
+                benefit: one.benefit,
+            })
+            .collect();
+        // The budget is enough for the frame, or for the reads that run as often.
+        let kept = select(&items, Aim::Budget(12.5), Method::Greedy);
+        assert!(kept[0] && kept[1] && kept[2] && !kept[3], "{kept:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::benefit::{Estimator, History, Popularity, Rare, combined};
+use crate::benefit::{Estimator, History, Popularity, Rare, add_what_frames_serve, combined};
 use crate::cost::{self, Costs};
 use crate::curve;
 use crate::error::{Error, FileContext, Result};
@@ -237,15 +237,17 @@ fn estimated(
     estimators: &[(Box<dyn Estimator>, f64)],
 ) -> Vec<Estimated> {
     let all = atoms.iter().zip(&costs.costs).enumerate();
-    all.map(|(at, (atom, cost))| {
+    let estimated = all.map(|(at, (atom, cost))| {
         let count = counts.map(|counts| counts[at]);
         Estimated {
             count,
             cost: *cost,
             benefit: combined(estimators, atom, count),
         }
-    })
-    .collect()
+    });
+    let mut estimated: Vec<Estimated> = estimated.collect();
+    add_what_frames_serve(atoms, &mut estimated);
+    estimated
 }
 
 /// Returns the estimators for which there is evidence.
