@@ -262,6 +262,37 @@ fn vulnerabilities_in_rare_code_are_stopped() {
     }
 }
 
+/// Buffers of library calls are checked by what the call really reads and writes.
+#[test]
+fn buffers_of_library_calls_are_checked() {
+    const CALLS: &str = include_str!("../../../../tests/harden/calls.c");
+    let folder = folder("harden-calls");
+    let flags = ["-O1", "-g", "-w", "-fno-builtin"];
+    build(&folder, "calls", CALLS, &flags);
+    let atoms = estimate(&folder, "calls");
+    activate(&folder, "calls", &(0..atoms).collect::<Vec<_>>(), "full");
+    let mut names: Vec<&str> = CALLS
+        .split("strcmp(what, \"")
+        .filter_map(|part| part.split_once("\"))"))
+        .map(|(name, _)| name)
+        .collect();
+    names.retain(|name| !name.contains('\n'));
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        let run = |more: &[&str]| {
+            let mut command = Command::new(folder.join("full"));
+            command.arg(name).args(more).output().expect("it starts")
+        };
+        let right = run(&[]);
+        assert_eq!(right.status.code(), Some(0), "{name}: {right:?}");
+        assert!(right.stdout.ends_with(b"done 1\n"), "{name}: {right:?}");
+        let wrong = run(&["wrong"]);
+        assert_eq!(wrong.status.signal(), Some(SIGABRT), "{name}: {wrong:?}");
+        let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+        assert!(said.contains("stopped: out of bounds"), "{name}: {said}");
+    }
+}
+
 /// Uninitialised memory needs a shadow of its own, and so another build.
 #[test]
 fn decisions_on_uninitialised_memory_stop_a_build_of_their_own() {
@@ -680,10 +711,24 @@ fn steps_that_are_out_of_date_are_refused() {
     assert!(said.contains("invalid value '0'"), "{said}");
 }
 
+/// The monitor alone, with a clock of its own: checked requests take longer than they may, others do
+/// not. As many are checked as the limit allows, and more when it is lifted.
+#[test]
+fn as_many_requests_are_checked_as_their_limit_allows() {
+    const STUBS: &str = include_str!("../../../../tests/harden/monitor_stubs.c");
+    const MONITOR: &str = include_str!("../../../toolchain/runtime/hard/decide.c");
+    const RUN: &str = include_str!("../../../../tests/harden/monitor.c");
+    let folder = folder("harden-monitor");
+    let source = format!("{STUBS}\n{MONITOR}\n{RUN}");
+    build(&folder, "monitor", &source, &["-O1", "-w"]);
+    let output = run(&folder, "monitor", "");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
 /// Requests that take longer than they may are checked less and less, whatever the budget.
 #[test]
 fn a_running_program_keeps_the_time_of_requests() {
-    let settings = [("EVERETT_BUDGET", "100000"), ("EVERETT_LATENCY", "100")];
+    let settings = [("EVERETT_BUDGET", "100000"), ("EVERETT_LATENCY", "0.1ms")];
     let mut program = Asked::start("harden-latency", REQUESTS, &settings);
     program.request("slow", 64 * 5);
     let answer = program.ask("figures", "slow");
@@ -693,7 +738,7 @@ fn a_running_program_keeps_the_time_of_requests() {
     let [requests, checked] = ["requests", "checked"].map(|name| figure(&answer, name));
     assert!(checked < requests / 2, "{answer}");
     // With time enough, the late ones count less and less.
-    program.ask("latency 1000000000", "slow");
+    program.ask("latency 1000s", "slow");
     program.request("slow", 64 * 2);
     let later = program.ask("figures", "slow");
     assert!(figure(&later, "late_permille") < 1000, "{later}");

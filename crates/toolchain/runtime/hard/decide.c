@@ -47,26 +47,51 @@ static __thread struct {
   uint64_t start;
 } request;
 
-// A number with as many decimal places, and without what follows it; or a negative one if a text is something else.
-static long number_of(const char *text, int places) {
+// A number with as many decimal places; moves the text behind it. Negative if there is none.
+static long take_number(const char **text, int places) {
   long number = 0;
-  const char *digits = text;
+  const char *digits = *text;
   for (; *digits >= '0' && *digits <= '9'; digits++)
     if ((number = number * 10 + (*digits - '0')) > 1l << 40) return -1;
-  if (digits == text) return -1;
+  if (digits == *text) return -1;
   int has_point = *digits == '.';
   if (has_point) digits++;
   for (; has_point && *digits >= '0' && *digits <= '9'; digits++)
     if (places > 0) number = number * 10 + (*digits - '0'), places--;
   while (places-- > 0) number *= 10;
-  if (*digits == '%') digits++;
-  return *digits == 0 || *digits == '\n' ? number : -1;
+  *text = digits;
+  return number;
+}
+
+static int is_end(const char *text) { return *text == 0 || *text == '\n'; }
+
+// Per cent in thousandths, or a negative number if a text is something else.
+static long permille_of(const char *text) {
+  long number = take_number(&text, 1);
+  if (*text == '%') text++;
+  return is_end(text) ? number : -1;
 }
 
 // The rest of a text that begins with a word, or null.
 static const char *after(const char *text, const char *word) {
   while (*word && *text == *word) text++, word++;
   return *word ? (const char *)0 : text;
+}
+
+// A time in microseconds, such as `500`, `500us`, `1.5ms`, `2s`; or a negative number if a text is something else.
+static long microseconds_of(const char *text) {
+  long thousandths = take_number(&text, 3);
+  if (thousandths < 0) return -1;
+  static const struct {
+    const char *name;
+    long factor;
+  } units[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"", 1}};
+  for (size_t at = 0; at < sizeof units / sizeof *units; at++) {
+    const char *rest = after(text, units[at].name);
+    if (rest && is_end(rest) && thousandths < (1l << 62) / units[at].factor)
+      return thousandths * units[at].factor / 1000;
+  }
+  return -1;
 }
 
 static uint64_t monotonic_ns(void) {
@@ -81,7 +106,7 @@ static int is_same(const struct local_address *one, const struct local_address *
   return one->family == other->family;
 }
 
-// What was said by the control socket: `budget PERCENT`, `latency MICROSECONDS`. Every message is answered with figures.
+// What was said by the control socket: `budget PERCENT`, `latency TIME`. Every message is answered with figures.
 static void hear(void) {
   enum { DONT_WAIT = 0x40 };
   char message[64], address[128];
@@ -100,10 +125,10 @@ static void hear(void) {
   if (size < 0) return;
   message[size] = 0;
   const char *value = after(message, "budget ");
-  long number = value ? number_of(value, 1) : -1;
+  long number = value ? permille_of(value) : -1;
   if (number >= 0) __atomic_store_n(&monitor->budget, (uint64_t)number, __ATOMIC_RELAXED);
   value = after(message, "latency ");
-  number = value ? number_of(value, 0) : -1;
+  number = value ? microseconds_of(value) : -1;
   if (number >= 0) __atomic_store_n(&monitor->latency, (uint64_t)number, __ATOMIC_RELAXED);
   struct text text = {0};
   const struct {
@@ -123,6 +148,16 @@ static void hear(void) {
   system_call(SYS_SENDTO, control.file, (long)text.bytes, (long)text.length, DONT_WAIT, (long)address, length);
 }
 
+// Old requests count less and less. Those before a change of the threshold say little about what follows it.
+static void forget(uint64_t *one, uint64_t *other, int is_changed) {
+  uint64_t part = is_changed ? 2 : 8;
+  uint64_t *sums[] = {one, other};
+  for (size_t at = 0; at < 2; at++) {
+    uint64_t sum = __atomic_load_n(sums[at], __ATOMIC_RELAXED);
+    __atomic_fetch_sub(sums[at], (sum + part - 1) / part, __ATOMIC_RELAXED);
+  }
+}
+
 // The share of requests that took longer than they may, among those since it was known how long a tick is.
 static void count_late(void) {
   if (!monitor->latency) {
@@ -132,15 +167,13 @@ static void count_late(void) {
   uint64_t ended = __atomic_load_n(&monitor->ended, __ATOMIC_RELAXED);
   uint64_t late = __atomic_load_n(&monitor->late, __ATOMIC_RELAXED);
   monitor->late_share = ended ? late * 1000 / ended : 0;
-  __atomic_fetch_sub(&monitor->ended, ended / 8, __ATOMIC_RELAXED);
-  __atomic_fetch_sub(&monitor->late, late / 8, __ATOMIC_RELAXED);
+  forget(&monitor->ended, &monitor->late, monitor->late_share > MOST_LATE);
   uint64_t us = (monotonic_ns() - monitor->from_ns) / 1000, ticks = __builtin_ia32_rdtsc() - monitor->from_ticks;
   // The product of two such numbers has more bits than a word.
   if (us) monitor->latest = (uint64_t)((double)ticks / (double)us * (double)monitor->latency) + 1;
 }
 
-// Compares what checks took with the budget, and requests with the time that they may take. Old requests count less
-// and less.
+// Compares what checks took with the budget, and requests with the time that they may take.
 static void update(void) {
   count_late();
   uint64_t checked = __atomic_load_n(&monitor->checked_time, __ATOMIC_RELAXED);
@@ -154,10 +187,10 @@ static void update(void) {
   } else {
     monitor->threshold += monitor->threshold / 4 + 1;
     if (monitor->threshold > ~0ul >> 1) monitor->threshold = ~0ul >> 1;
-    if (monitor->period > 1) monitor->period--;
+    if (monitor->period > 1) monitor->period -= monitor->period / 8 + 1;
+    if (monitor->period < 1) monitor->period = 1;
   }
-  __atomic_fetch_sub(&monitor->checked_time, checked / 8, __ATOMIC_RELAXED);
-  __atomic_fetch_sub(&monitor->plain_time, plain / 8, __ATOMIC_RELAXED);
+  forget(&monitor->checked_time, &monitor->plain_time, monitor->overhead > monitor->budget);
   if (control.file >= 0) hear();
 }
 
@@ -227,12 +260,12 @@ static void prepare_decisions(word stack) {
   const char **variable = (const char **)stack + 1 + *(long *)stack + 1;
   for (; *variable; variable++) {
     const char *value = after(*variable, "EVERETT_BUDGET=");
-    long number = value ? number_of(value, 1) : 0;
+    long number = value ? permille_of(value) : 0;
     if (number < 0) refuse("EVERETT_BUDGET is not a number of per cent");
     if (value) monitor->budget = (uint64_t)number;
     value = after(*variable, "EVERETT_LATENCY=");
-    number = value ? number_of(value, 0) : 0;
-    if (number < 0) refuse("EVERETT_LATENCY is not a number of microseconds");
+    number = value ? microseconds_of(value) : 0;
+    if (number < 0) refuse("EVERETT_LATENCY is not a number of microseconds, or one with us, ms or s");
     if (value) monitor->latency = (uint64_t)number;
     value = after(*variable, "EVERETT_CONTROL=");
     if (value) open_control(value);

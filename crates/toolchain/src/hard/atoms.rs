@@ -127,27 +127,47 @@ pub struct Extra {
 }
 
 /// Functions of the C library that have a checked form: name, result, parameters.
-pub const CALLS: [(&str, &str, &str); 20] = [
+pub const CALLS: [(&str, &str, &str); 40] = [
     ("strlen", "i64", "ptr"),
     ("strcpy", "ptr", "ptr, ptr"),
     ("stpcpy", "ptr", "ptr, ptr"),
     ("strcat", "ptr", "ptr, ptr"),
     ("strncpy", "ptr", "ptr, ptr, i64"),
     ("strncat", "ptr", "ptr, ptr, i64"),
+    ("strlcpy", "i64", "ptr, ptr, i64"),
     ("strdup", "ptr", "ptr"),
+    ("memcmp", "i32", "ptr, ptr, i64"),
+    ("bcmp", "i32", "ptr, ptr, i64"),
+    ("wcscpy", "ptr", "ptr, ptr"),
+    ("puts", "i32", "ptr"),
+    ("fputs", "i32", "ptr, ptr"),
     ("read", "i64", "i32, ptr, i64"),
+    ("pread", "i64", "i32, ptr, i64, i64"),
+    ("readv", "i64", "i32, ptr, i32"),
+    ("readlink", "i64", "ptr, ptr, i64"),
     ("recv", "i64", "i32, ptr, i64, i32"),
+    ("recvmsg", "i64", "i32, ptr, i32"),
     ("recvfrom", "i64", "i32, ptr, i64, i32, ptr, ptr"),
     ("fread", "i64", "ptr, i64, i64, ptr"),
     ("fgets", "ptr", "ptr, i32, ptr"),
+    ("gets", "ptr", "ptr"),
+    ("getcwd", "ptr", "ptr, i64"),
+    ("realpath", "ptr", "ptr, ptr"),
     ("write", "i64", "i32, ptr, i64"),
+    ("writev", "i64", "i32, ptr, i32"),
     ("send", "i64", "i32, ptr, i64, i32"),
     ("sendto", "i64", "i32, ptr, i64, i32, ptr, i32"),
+    ("sendmsg", "i64", "i32, ptr, i32"),
     ("fwrite", "i64", "ptr, i64, i64, ptr"),
     ("vsprintf", "i32", "ptr, ptr, ptr"),
     ("sprintf", "i32", "ptr, ptr, ..."),
     ("vsnprintf", "i32", "ptr, i64, ptr, ptr"),
     ("snprintf", "i32", "ptr, i64, ptr, ..."),
+    ("scanf", "i32", "ptr, ..."),
+    ("sscanf", "i32", "ptr, ptr, ..."),
+    ("vsscanf", "i32", "ptr, ptr, ptr"),
+    ("fscanf", "i32", "ptr, ptr, ..."),
+    ("vfscanf", "i32", "ptr, ptr, ptr"),
 ];
 
 /// The prefix of Everett's checks of arithmetic before they have a site.
@@ -193,6 +213,14 @@ pub fn own_calls(module: &str) -> BTreeSet<String> {
         .filter(|name| CALLS.iter().any(|(call, _, _)| call == name))
         .map(str::to_owned)
         .collect()
+}
+
+/// Returns whether a call prints a string literal: that is never wrong, and there are many.
+fn prints_literal(callee: &str, arguments: &str) -> bool {
+    let first = arguments.split(',').next().unwrap_or_default();
+    let name = first.rsplit(' ').next().unwrap_or_default();
+    let is_literal = name.starts_with("@.str") || name.starts_with("@str.");
+    matches!(callee, "puts" | "fputs") && is_literal
 }
 
 /// Returns the attribute groups of functions that have checks.
@@ -302,7 +330,8 @@ impl<'t> Function<'t> {
             return Some((Kind::Log, Mark::Log));
         }
         let is_checked = CALLS.iter().any(|(name, _, _)| *name == call.callee)
-            && !extra.own.contains(call.callee);
+            && !extra.own.contains(call.callee)
+            && !prints_literal(call.callee, &line[call.open..]);
         is_checked.then_some((Kind::Call, Mark::Call))
     }
 
@@ -468,5 +497,18 @@ attributes #0 = { nounwind sanitize_address }
             "{found:?}"
         );
         assert!(own_calls(MODULE).is_empty());
+    }
+
+    #[test]
+    fn literals_are_printed_without_a_check() {
+        let literal = "(ptr noundef nonnull dereferenceable(1) @.str.5)";
+        assert!(prints_literal("puts", literal));
+        assert!(prints_literal(
+            "fputs",
+            "(ptr nonnull @str.3, ptr noundef %7)"
+        ));
+        assert!(!prints_literal("puts", "(ptr noundef %3)"));
+        assert!(!prints_literal("fputs", "(ptr @line, ptr @.str.3)"));
+        assert!(!prints_literal("strlen", literal));
     }
 }
