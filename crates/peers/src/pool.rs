@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use crate::instance::{Instance, Listener};
 use crate::process::{Process, Processes};
-use crate::recording::{Journal, Recording, RecordingEntry, RecordingError, note, read};
+use crate::recording::{Journal, Recording, RecordingEntry, RecordingError, read};
 use crate::setup::{Fresh, LiveSetup, Mode, Where};
 
 /// Counters of a peer.
@@ -119,13 +119,11 @@ impl LivePeers {
             let recording = lock(&pool.recording);
             for (id, entry) in recording.in_order() {
                 if !known.contains(&(name.clone(), id)) {
-                    let written = note(
-                        &self.journal,
-                        name,
-                        (id, entry.after),
-                        &entry.events,
-                        &entry.answer,
-                    );
+                    let places = (id, entry.after);
+                    let written = entry
+                        .events
+                        .bytes()
+                        .and_then(|events| self.journal.note(name, places, &events, &entry.answer));
                     written.map_err(|error| RecordingError {
                         file: folder.join(crate::RECORDING),
                         message: error.to_string(),
@@ -168,10 +166,14 @@ impl LivePeers {
             after,
             events,
         } = *question;
-        if lock(&pool.recording).add(id, after, events, answer) {
-            let written = note(&self.journal, peer, (id, after), events, answer);
-            written.map_err(|error| format!("its recording cannot be written: {error}"))?;
+        if lock(&pool.recording).get(id).is_some() {
+            return Ok(());
         }
+        let written = self.journal.note(peer, (id, after), events, answer);
+        let events =
+            written.map_err(|error| format!("its recording cannot be written: {error}"))?;
+        // If another worker has learnt the same meanwhile, the file has it twice.
+        lock(&pool.recording).add(id, after, events, answer);
         Ok(())
     }
 }
@@ -311,8 +313,13 @@ impl Pool {
         let way = way.ok_or("what led to where it stands is not in its recording")?;
         // The instance at the nearest earlier position, or a fresh one.
         let nearest = way.iter().enumerate().rev().find_map(|(step, entry)| {
-            let (mut all, acts) = (live.instances.iter(), entry.acts());
-            let at = all.position(|instance| fits(instance, entry.after, &acts))?;
+            // The acts are read only if an instance stands there.
+            let all = &live.instances;
+            all.iter().find(|instance| instance.after == entry.after)?;
+            let acts = entry.acts().ok()?;
+            let at = all
+                .iter()
+                .position(|instance| fits(instance, entry.after, &acts))?;
             Some((at, step))
         });
         let (at, from) = match nearest {
@@ -334,7 +341,7 @@ impl Pool {
         let any_order = self.setup.any_order;
         for (step, entry) in way.iter().enumerate() {
             let instance = &mut live.instances[at];
-            let mut left = entry.acts();
+            let mut left = entry.acts()?;
             if keep_untold(&mut left, &instance.told, any_order) {
                 left.into_iter().for_each(|act| instance.tell(act));
             }
