@@ -26,7 +26,7 @@ int klee_range(int begin, int end, const char *name);
 /* A symbolic int. */
 int klee_int(const char *name);
 
-/* Ends the path without a finding and without a test case. */
+/* Ends the path without a finding and without a test case. What was written through stdio is not lost. */
 __attribute__((noreturn)) void klee_silent_exit(int status);
 
 /* Ends the path with a finding. */
@@ -90,7 +90,7 @@ void klee_stack_trace(void);
 /* Prints the range of values of ARG. */
 void klee_print_range(const char *name, int arg);
 
-/* In KLEE paths between these two calls may be merged. Here they stay apart: all are explored, with the same findings. */
+/* Paths between these two calls are merged where they can be. */
 void klee_open_merge(void);
 void klee_close_merge(void);
 

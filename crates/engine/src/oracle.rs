@@ -646,6 +646,10 @@ impl Oracle for PathOracle<'_> {
         self.path.takes_one_side = !on;
     }
 
+    fn set_forking_on_floats(&mut self, on: bool) {
+        self.path.fixes_floats = !on;
+    }
+
     fn open_merge(&mut self) -> Result<(), Suspend> {
         if let Some(Answer::Merge(_)) = self.recall() {
             return Ok(());

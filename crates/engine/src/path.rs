@@ -175,6 +175,8 @@ pub struct Path {
     /// Whether the program has disabled forks on data (`klee_set_forking`): other sides are then
     /// pruned.
     pub takes_one_side: bool,
+    /// Whether the current instruction is an operation on floats whose operands get one value.
+    pub fixes_floats: bool,
     /// Answers to the current instruction.
     pub tape: SmallVec<[Answer; 2]>,
     /// Answers to the next question that other states have taken.

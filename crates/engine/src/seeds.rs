@@ -10,8 +10,26 @@ use std::sync::Arc;
 use crate::input::Input;
 use crate::trace::TraceInput;
 
-/// The inputs of a seed, by name.
-pub type Seed = Arc<[TraceInput]>;
+/// A seed.
+#[derive(Clone, Debug)]
+pub struct Seed {
+    /// The inputs, by name.
+    pub inputs: Arc<[TraceInput]>,
+    /// An input whose name the seed lacks gets the value at its position, as in KLEE.
+    pub in_order: bool,
+}
+
+impl Seed {
+    /// Returns the value of an input of a path, by its position among all.
+    fn value_of(&self, inputs: &SharedList<Input>, position: usize) -> Option<&TraceInput> {
+        let input = inputs.iter().nth(position)?;
+        let named = self.inputs.iter().find(|one| one.name == input.name);
+        // What belongs to another input by its name is not used twice.
+        let is_free = |one: &&TraceInput| inputs.iter().all(|input| input.name != one.name);
+        let next = || self.inputs.get(position).filter(is_free);
+        named.or_else(|| next().filter(|_| self.in_order))
+    }
+}
 
 /// The seeds that take the way of a path. All of them fulfil the path condition.
 #[derive(Clone, Default)]
@@ -50,10 +68,10 @@ impl Seeds {
     /// Gives new inputs their values in each seed. What a seed has no value for is 0, and what is
     /// too long for the input is ignored.
     pub fn give(&mut self, all: &[Seed], inputs: &SharedList<Input>) {
-        for input in inputs.iter().skip(self.given) {
+        for (position, input) in inputs.iter().enumerate().skip(self.given) {
             for (number, model) in &mut self.seeds {
                 let seed = all.get(*number as usize);
-                let given = seed.and_then(|seed| seed.iter().find(|one| one.name == input.name));
+                let given = seed.and_then(|seed| seed.value_of(inputs, position));
                 let bytes = given.map_or(&[][..], |one| &one.bytes);
                 let values = bytes.iter().take(input.size as usize).zip(0..);
                 *model = model.with(values.map(|(byte, at)| (input.array, at, *byte)));

@@ -21,6 +21,9 @@ pub struct Statistics {
     pub paths_completed: u64,
     /// The number of paths that were cut off or ended silently.
     pub paths_partial: u64,
+    /// The number of paths that `klee_close_merge` merged into others.
+    #[serde(default)]
+    pub paths_merged: u64,
     /// The largest number of states at a time.
     pub states_peak: u64,
     /// The number of spilled states.
@@ -52,6 +55,7 @@ impl Statistics {
         self.forks += other.forks;
         self.paths_completed += other.paths_completed;
         self.paths_partial += other.paths_partial;
+        self.paths_merged += other.paths_merged;
         self.spilled += other.spilled;
         self.finished.add_sum(&other.finished);
         self.unknown.add_sum(&other.unknown);
@@ -174,7 +178,7 @@ pub(crate) const LOST: &str = "lost-state";
 /// Names of limits that say what is missing from the results, so that a resumed search must know
 /// them. Limits on time, memory, paths and forks are not among them, because that search has its
 /// own.
-pub(crate) const KEPT_LIMITS: [&str; 24] = [
+pub(crate) const KEPT_LIMITS: [&str; 25] = [
     "max-depth",
     "max-heap",
     "max-instructions",
@@ -192,6 +196,7 @@ pub(crate) const KEPT_LIMITS: [&str; 24] = [
     "begin",
     LOST,
     "klee_set_forking",
+    FLOATS,
     "only-seeds",
     FRAMES,
     SHARES[0],
@@ -200,6 +205,9 @@ pub(crate) const KEPT_LIMITS: [&str; 24] = [
     SHARES[3],
     PEERS,
 ];
+
+/// The name of the limit that is noted where operands of an operation on floats get one value.
+pub(crate) const FLOATS: &str = "concretize-floats";
 
 /// The name of the limit on nested calls.
 pub(crate) const FRAMES: &str = "max-stack-frames";

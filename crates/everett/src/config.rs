@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::disk::RealDisk;
 use crate::error::{Error, Result, bail};
-use crate::input::host_config;
+use crate::input::{expect_few_arguments, host_config};
 use crate::layers::Mount;
 use crate::load::program_contents;
 use crate::seeds::read_seeds;
@@ -34,6 +34,9 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
     };
     let spec = &spec.with_defaults()?;
     let mut host = host_config(spec.program(), spec.arguments(), &spec.host.env)?;
+    if spec.klee_messages {
+        expect_few_arguments(&host)?;
+    }
     spec.host.apply(&mut host, session)?;
     Ok(ExplorerConfig {
         hosts: vec![WorldHost::alone(host)],
@@ -47,6 +50,9 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
             check_races: spec.check_races,
             fork_conditions: spec.fork_conditions,
             silent_assume: spec.silent_klee_assume,
+            as_klee: spec.klee_messages,
+            concretize_floats: spec.concretize_floats
+                || (spec.klee_messages && !spec.seeds.is_empty()),
             report_uncaught: true,
             report_caught_panics: spec.panics != "main",
             max_heap,
@@ -61,7 +67,7 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         batch_instructions: spec.batch.unwrap_or_default(),
         seed: spec.seed.unwrap_or_default(),
         limits: limits(spec),
-        seeds: read_seeds(&spec.seeds)?,
+        seeds: read_seeds(&spec.seeds, spec.klee_messages)?,
         only_seeds: spec.only_seeds,
         seeds_apart: spec.seeds_apart,
         stop_at: kinds_named(&spec.stop_at),

@@ -40,6 +40,20 @@ pub(crate) fn expect_feasible(config: &HostConfig) -> Result<()> {
     Ok(())
 }
 
+/// Refuses more symbolic arguments than KLEE has names for.
+pub(crate) fn expect_few_arguments(config: &HostConfig) -> Result<()> {
+    const MOST: u64 = 100;
+    let count = config.args.iter().map(|argument| match argument {
+        Argument::Concrete(_) => 0,
+        Argument::Symbolic { .. } | Argument::Prefixed { .. } => 1,
+        Argument::SymbolicMany { max, .. } => u64::from(*max),
+    });
+    if count.sum::<u64>() > MOST {
+        bail!(Usage, "No more than {MOST} symbolic arguments allowed.");
+    }
+    Ok(())
+}
+
 /// Builds the configuration of the host from the words after the program. Words that begin with
 /// `--sym-` declare symbolic input in KLEE's syntax, others of its runtime failures of calls; all
 /// others are concrete arguments.

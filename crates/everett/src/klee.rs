@@ -6,8 +6,8 @@
 use everett_engine::{Finding, FrameArgument, PathEnd, PathEnding, SourceFrame, principal};
 use everett_report::{Cell, Column, NamedFile, database_of_one_row};
 use everett_vm::{
-    BugKind, CHECK_MEMORY_ACCESS, FAILED_CHECK, MAKE_SYMBOLIC, MISSING_ARGUMENTS, MOST_FRAMES,
-    Note, SYMBOLIC_TEXT, TEXT,
+    ABS_OF_LEAST, BugKind, CHECK_MEMORY_ACCESS, FAILED_CHECK, MAKE_SYMBOLIC, MISSING_ARGUMENTS,
+    MOST_FRAMES, Note, SYMBOLIC_TEXT, TEXT,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -32,6 +32,7 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
             "Invalid string pointer passed to one of the klee_ functions",
         ),
         _ if matches!(message, SYMBOLIC_TEXT | MISSING_ARGUMENTS) => ("user", message),
+        _ if message == ABS_OF_LEAST => ("exec", message),
         _ if message.starts_with(CHECK_MEMORY_ACCESS) => {
             ("ptr", "check_memory_access: memory error")
         }
@@ -69,11 +70,23 @@ fn name_of(kind: BugKind, message: &str) -> (String, String) {
         Unsupported if message.starts_with(MOST_FRAMES) => {
             return ("early".to_owned(), format!("{MOST_FRAMES}."));
         }
-        Unsupported => ("exec", message),
+        Unsupported => match undefined_function(message) {
+            Some(name) => {
+                let text = format!("failed external call: {name}");
+                return ("external.err".to_owned(), text);
+            }
+            None => ("exec", message),
+        },
         // KLEE does not detect the others.
         other => other.klee_name().unwrap_or((other.name(), message)),
     };
     (format!("{ending}.err"), text.to_owned())
+}
+
+/// Returns the function whose call ends a path because it is defined nowhere.
+fn undefined_function(message: &str) -> Option<&str> {
+    let rest = message.strip_prefix("call of ")?;
+    rest.strip_suffix(", which is not defined")
 }
 
 /// Returns the suffix and the text of a check of the build that failed. The texts are those of
@@ -386,19 +399,65 @@ fn error_text(finding: &Finding, text: &str) -> String {
     out
 }
 
+/// KLEE's classes of ends of paths, as its table of statistics calls them.
+const CLASSES: [&str; 8] = [
+    "TerminationExit",
+    "TerminationEarly",
+    "TerminationSolverError",
+    "TerminationProgramError",
+    "TerminationUserError",
+    "TerminationExecutionError",
+    "TerminationEarlyAlgorithm",
+    "TerminationEarlyUser",
+];
+
+/// Positions in [`CLASSES`].
+#[derive(Copy, Clone)]
+enum Class {
+    Exit,
+    Early,
+    Solver,
+    Program,
+    User,
+    Execution,
+    Algorithm,
+    Silent,
+}
+
+/// Returns the class of an end of a path. Errors that are known already are told by their kinds.
+fn class_of(end: &PathEnding, ending: Option<&str>) -> Class {
+    match (end, ending) {
+        (PathEnding::Silent, _) => Class::Silent,
+        (PathEnding::Cut(_) | PathEnding::Bug(BugKind::Hang), _) => Class::Early,
+        (PathEnding::Bug(_), Some("early")) => Class::Early,
+        (PathEnding::Bug(_), Some("solver.err")) => Class::Solver,
+        (PathEnding::Bug(_), Some("user.err" | "user")) => Class::User,
+        (PathEnding::Bug(_), Some("exec.err" | "external.err")) => Class::Execution,
+        (PathEnding::Bug(BugKind::SolverGaveUp), None) => Class::Solver,
+        (PathEnding::Bug(BugKind::InvalidAssumption), None) => Class::User,
+        (PathEnding::Bug(BugKind::Unsupported | BugKind::InvalidCall), None) => Class::Execution,
+        (PathEnding::Bug(_) | PathEnding::Signal(_), _) => Class::Program,
+        (PathEnding::Exit(_) | PathEnding::Idle | PathEnding::Off, _) => Class::Exit,
+    }
+}
+
 /// KLEE's files of one run.
 #[derive(Default)]
 pub(crate) struct KleeFiles {
     tests: u64,
     /// Number of paths that ended in errors.
     errors: u64,
+    classes: [u64; CLASSES.len()],
     messages: String,
     reported: KleeFindings,
     warnings: String,
     notes: KleeNotes,
-    /// The error in which the current path ends: suffix and text of its file.
-    error: Option<(String, String)>,
+    /// The error in which the current path ends.
+    error: Option<KleeError>,
 }
+
+/// An error in which a path ends: suffix and text of its file.
+pub(crate) type KleeError = (String, String);
 
 impl KleeFiles {
     /// Creates the files of a run, which may continue in a folder that it has written to before.
@@ -410,6 +469,7 @@ impl KleeFiles {
         KleeFiles {
             tests: klee_tests(folder),
             errors: 0,
+            classes: Default::default(),
             messages: read("messages.txt"),
             reported: KleeFindings::default(),
             warnings: read("warnings.txt"),
@@ -438,10 +498,22 @@ impl KleeFiles {
         }
     }
 
-    /// Returns the files of the test of a path that has ended. As in KLEE, known errors have none.
-    pub(crate) fn path(&mut self, end: &PathEnd, test: Vec<u8>) -> Vec<NamedFile> {
+    /// Counts a path that has ended, and returns the error in which it did, if that is a new one.
+    pub(crate) fn count(&mut self, end: &PathEnd) -> Option<KleeError> {
         let error = self.error.take();
         self.errors += u64::from(klee_is_error(end));
+        let ending = error.as_ref().map(|(ending, _)| &**ending);
+        self.classes[class_of(&end.ending, ending) as usize] += 1;
+        error
+    }
+
+    /// Returns the files of the test of a path that has ended. As in KLEE, known errors have none.
+    pub(crate) fn path(
+        &mut self,
+        end: &PathEnd,
+        error: Option<KleeError>,
+        test: Vec<u8>,
+    ) -> Vec<NamedFile> {
         let has_error = matches!(end.ending, PathEnding::Bug(_) | PathEnding::Signal(_));
         if has_error && error.is_none() {
             return Vec::new();
@@ -465,6 +537,20 @@ impl KleeFiles {
         ]
     }
 
+    /// Returns the columns of KLEE's table of statistics about ends of paths. States that are left
+    /// end early.
+    fn ends(&self, summary: &Summary) -> Vec<Column> {
+        let mut counts = self.classes;
+        if let Some(program) = &summary.program {
+            counts[Class::Early as usize] += program.states_pending as u64;
+            counts[Class::Algorithm as usize] += program.paths_merged;
+        }
+        let columns = CLASSES.into_iter().zip(counts);
+        columns
+            .map(|(name, count)| (name, integer(count)))
+            .collect()
+    }
+
     /// Returns the files that are written at the end of the run.
     pub(crate) fn finish(mut self, summary: &Summary, command: &[String]) -> Vec<NamedFile> {
         self.warnings
@@ -479,7 +565,9 @@ impl KleeFiles {
             summary.queries,
             klee_done(summary, self.errors, self.tests),
         );
-        let stats = database_of_one_row("stats", &columns(summary));
+        let mut columns = columns(summary);
+        columns.extend(self.ends(summary));
+        let stats = database_of_one_row("stats", &columns);
         let mut files = vec![
             ("messages.txt".to_owned(), self.messages.into_bytes()),
             ("warnings.txt".to_owned(), self.warnings.into_bytes()),
@@ -490,9 +578,13 @@ impl KleeFiles {
     }
 }
 
-/// Returns the columns of KLEE's table of statistics. Everett does not measure those that are 0.
+fn integer(number: u64) -> Cell {
+    Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Returns the columns of KLEE's table of statistics but for those about ends of paths. Everett does
+/// not measure those that are 0.
 fn columns(summary: &Summary) -> Vec<Column> {
-    let integer = |number: u64| Cell::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let microseconds = |seconds: f64| integer((seconds * 1e6) as u64);
     let program = summary.program.as_ref();
     let solved = program.map_or(0, |program| program.queries_sat + program.queries_smt);
@@ -540,6 +632,34 @@ fn columns(summary: &Summary) -> Vec<Column> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ends_of_paths_have_classes() {
+        let bug = PathEnding::Bug(BugKind::Unsupported);
+        for (end, ending, class) in [
+            (PathEnding::Exit(3), None, "TerminationExit"),
+            (PathEnding::Silent, None, "TerminationEarlyUser"),
+            (bug.clone(), Some("early"), "TerminationEarly"),
+            (
+                bug.clone(),
+                Some("external.err"),
+                "TerminationExecutionError",
+            ),
+            (bug, None, "TerminationExecutionError"),
+            (
+                PathEnding::Bug(BugKind::InvalidCall),
+                Some("user.err"),
+                "TerminationUserError",
+            ),
+            (
+                PathEnding::Bug(BugKind::Abort),
+                None,
+                "TerminationProgramError",
+            ),
+        ] {
+            assert_eq!(CLASSES[class_of(&end, ending) as usize], class);
+        }
+    }
 
     #[test]
     fn findings_have_the_endings_and_texts_of_klee() {
@@ -612,6 +732,12 @@ mod tests {
                 "terminating due to uncaught exception of type std::logic_error",
             ),
             (BugKind::Leak, "7 bytes", "leak.err", "7 bytes"),
+            (
+                BugKind::Unsupported,
+                "call of there, which is not defined",
+                "external.err",
+                "failed external call: there",
+            ),
         ] {
             let expected = (ending.to_owned(), text.to_owned());
             assert_eq!(name_of(kind, message), expected, "{message}");

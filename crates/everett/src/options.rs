@@ -496,6 +496,11 @@ pub const OPTIONS: &[RunOption] = &[
         .help("Write KLEE's tests only for paths that cover something new."),
     switch!("silent-klee-assume", silent_klee_assume)
         .help("Let a `klee_assume` that no input of a path fulfils end the path silently; it is no finding."),
+    switch!("concretize-floats", concretize_floats)
+        .help(
+            "As in KLEE, give symbolic operands of operations on floats one value; others are not explored. With \
+             messages of KLEE, seeds imply it.",
+        ),
     switch!("save-fs", save_fs)
         .help("Write the files that a path created or changed beside its test or finding."),
     switch!("no-confirm", no_confirm)

@@ -425,13 +425,14 @@ impl Listener for Recorder<'_> {
 
     fn path(&mut self, end: &PathEnd) {
         self.observer.event(&Event::PathDone(end));
+        let error = self.klee.as_mut().and_then(|klee| klee.count(end));
         let Some(trace) = end.trace.as_ref().filter(|_| !self.spec.no_tests) else {
             return;
         };
         let stem = self.next_test();
         let mut files = written_files(&format!("{stem}.fs"), &end.files);
         if let Some(klee) = &mut self.klee {
-            files.extend(klee.path(end, ktest(&self.format.command, trace)));
+            files.extend(klee.path(end, error, ktest(&self.format.command, trace)));
         }
         self.write_test(WorldTrace::of_program(trace.clone()), files, &stem);
     }

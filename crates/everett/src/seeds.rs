@@ -4,6 +4,7 @@
 use everett_engine::{Seed, TraceInput};
 use everett_report::KTest;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Context, Result, bail};
 
@@ -20,9 +21,15 @@ pub struct SeedFile {
     pub count: usize,
 }
 
-/// Reads all seeds: files, and those below folders in the order of their names.
-pub(crate) fn read_seeds(paths: &[PathBuf]) -> Result<Vec<Seed>> {
-    files(paths)?.iter().map(|file| read_seed(file)).collect()
+/// Reads all seeds: files, and those below folders in the order of their names. `in_order`: inputs
+/// with other names get their values in order.
+pub(crate) fn read_seeds(paths: &[PathBuf], in_order: bool) -> Result<Vec<Seed>> {
+    let files = files(paths)?;
+    let seeds = files.iter().map(|file| {
+        let inputs = read_seed(file)?;
+        Ok(Seed { inputs, in_order })
+    });
+    seeds.collect()
 }
 
 /// Returns the files of seeds, in the order of [`read_seeds`].
@@ -64,7 +71,7 @@ fn tests_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read_seed(file: &Path) -> Result<Seed> {
+fn read_seed(file: &Path) -> Result<Arc<[TraceInput]>> {
     let bytes = everett_report::read_file(file)
         .with_context(|| format!("cannot read {}", file.display()))?;
     let test = match KTest::from_bytes(&bytes) {

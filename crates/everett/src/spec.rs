@@ -98,6 +98,8 @@ pub struct RunSpec {
     pub only_new_tests: bool,
     /// Whether a `klee_assume` that no input of the path fulfils ends the path without a finding.
     pub silent_klee_assume: bool,
+    /// Operands of operations on floats that depend on symbolic data get one value, as in KLEE.
+    pub concretize_floats: bool,
     /// Whether the files that a path created or modified are written beside its test or finding.
     pub save_fs: bool,
     /// Whether findings are not confirmed natively.

@@ -199,6 +199,7 @@ impl ProgramFigures {
             instructions_replayed: statistics.replayed,
             states_pending: explorer.states(),
             states_spilled: statistics.spilled,
+            paths_merged: statistics.paths_merged,
             states_moved: (team.workers > 1).then_some(team.moved),
             queries_sat: solver.sat_queries,
             queries_smt: solver.smt_queries,

@@ -178,6 +178,9 @@ pub struct ProgramFigures {
     pub states_pending: usize,
     /// Number of states spilled to disk.
     pub states_spilled: u64,
+    /// Number of paths that the program's merge regions merged into others.
+    #[serde(skip_serializing_if = "is_none")]
+    pub paths_merged: u64,
     /// Number of states that moved from one worker to another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub states_moved: Option<u64>,
@@ -275,6 +278,10 @@ pub struct Weights {
     /// than a world may.
     #[serde(skip_serializing_if = "is_zero")]
     pub excluded: f64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 fn is_zero(weight: &f64) -> bool {

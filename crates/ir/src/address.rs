@@ -99,6 +99,18 @@ pub fn function_at(address: u64) -> Option<u32> {
         .then_some((offset / FUNCTION_STRIDE) as u32)
 }
 
+/// Returns the function before whose code an address is, and which of the two words there it is the
+/// address of.
+pub fn before_function(address: u64) -> Option<(u32, usize)> {
+    let offset = address.checked_add(8)?.checked_sub(FUNCTION_BASE)?;
+    let word = match offset % FUNCTION_STRIDE {
+        0 => 0,
+        4 => 1,
+        _ => return None,
+    };
+    (offset < (1 << 36)).then_some(((offset / FUNCTION_STRIDE) as u32, word))
+}
+
 /// Returns the address of a basic block, for `blockaddress` and `indirectbr`.
 pub fn block_address(function: u32, block: u32) -> u64 {
     BLOCK_BASE + (u64::from(function) << 20) + u64::from(block)
@@ -136,6 +148,9 @@ mod tests {
         assert_eq!(Slot::of(function_address(12)), None);
         assert_eq!(function_at(function_address(12)), Some(12));
         assert_eq!(function_at(function_address(12) + 1), None);
+        assert_eq!(before_function(function_address(12) - 8), Some((12, 0)));
+        assert_eq!(before_function(function_address(12) - 4), Some((12, 1)));
+        assert_eq!(before_function(function_address(12)), None);
         assert_eq!(Slot::of(u64::MAX), None);
     }
 

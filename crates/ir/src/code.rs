@@ -409,6 +409,8 @@ pub struct Program {
     pub slots_used: Vec<u32>,
     /// Addresses by symbol: functions, globals, linker-defined symbols.
     pub symbols: BTreeMap<String, u64>,
+    /// The words before the code of functions by which `-fsanitize=function` knows their types.
+    pub signatures: BTreeMap<FunctionId, [u32; 2]>,
 }
 
 impl Program {

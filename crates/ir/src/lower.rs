@@ -194,6 +194,7 @@ pub fn lower(module: &Module, options: &LowerOptions) -> Result<Program, LowerEr
     };
     program.optimised_file = cx.optimised.file(module, &program.library);
     program.functions = lower_functions(&mut cx, names, &locations.functions);
+    program.signatures = signatures(module);
     number_branches(&mut program);
     add_symbols(&mut cx, &mut program);
     program.externals = cx.externals;
@@ -303,6 +304,14 @@ fn lower_functions(
         });
     }
     functions
+}
+
+/// Returns the words before the code of functions that have some.
+fn signatures(module: &Module) -> BTreeMap<FunctionId, [u32; 2]> {
+    let functions = module.functions.iter().zip(0..);
+    functions
+        .filter_map(|(function, id)| Some((FunctionId(id), function.signature?)))
+        .collect()
 }
 
 /// Creates the body of an undefined weak function; it is never called, because its address is zero.

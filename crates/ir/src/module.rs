@@ -245,6 +245,8 @@ pub struct Function {
     pub address_space: u32,
     /// The function in the source, if debug information names it.
     pub subprogram: Option<crate::debug::SubprogramId>,
+    /// The words before the code by which `-fsanitize=function` knows the type.
+    pub signature: Option<[u32; 2]>,
     /// Basic blocks, the entry first; none for a declaration.
     pub blocks: Vec<Block>,
     /// Instructions, block by block.
@@ -298,6 +300,7 @@ impl Function {
             unnamed_addr: false,
             address_space: 0,
             subprogram: None,
+            signature: None,
             blocks: Vec::new(),
             instructions: Vec::new(),
             calls: Vec::new(),

@@ -6,6 +6,7 @@ use regex::Regex;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use crate::Notify;
 use crate::driver::{self, Language};
@@ -76,20 +77,34 @@ pub fn link_object(
     fs::write(&readable, module.lines.join("\n") + "\n").context("write", &readable)?;
     let language = if is_cxx { Language::Cxx } else { Language::C };
     let program = bitcode.with_extension("linked");
-    match link(language, &readable, &program, build, notify)? {
-        0 => Ok(Some(program)),
-        _ => failed(&format!("cannot link {}", bitcode.display())),
+    let done = link(language, &readable, &program, build, notify)?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    if !done.status.success() {
+        return failed(&format!("cannot link {}\n{said}", bitcode.display()));
     }
+    for name in said.lines().filter_map(undefined) {
+        remark(Remark::Warning(format!(
+            "undefined reference to function: {name}"
+        )));
+    }
+    Ok(Some(program))
 }
 
-/// Links a module with the libraries.
+/// Returns the symbol of which the linker says that it is not defined.
+fn undefined(line: &str) -> Option<&str> {
+    let (_, name) = line.split_once("warning: undefined symbol: ")?;
+    Some(name.trim())
+}
+
+/// Links a module with the libraries. As in KLEE, a function that is nowhere is an error of the path
+/// that calls it.
 fn link(
     language: Language,
     module: &Path,
     program: &Path,
     build: &ObjectBuild,
     notify: Notify<'_>,
-) -> Result<i32, ToolchainError> {
+) -> Result<Output, ToolchainError> {
     let glibc = module.with_file_name("glibc.c");
     fs::write(&glibc, GLIBC_C).context("write", &glibc)?;
     let mut args: Vec<OsString> = vec!["-w".into(), "-o".into(), program.into()];
@@ -99,8 +114,9 @@ fn link(
     // Reports tell libraries by their paths.
     let folder = module.parent().unwrap_or(Path::new("/")).display();
     args.push(format!("-fdebug-prefix-map={folder}=/everett/runtime").into());
+    args.push("-Wl,--warn-unresolved-symbols,--no-demangle".into());
     args.extend(build.libraries.iter().cloned());
-    driver::compile(language, &args, notify)
+    driver::compile_captured(language, &args, notify)
 }
 
 fn failed<T>(why: &str) -> Result<T, ToolchainError> {

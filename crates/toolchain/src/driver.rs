@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::{Command, Output};
 
 use crate::Notify;
 use crate::arguments;
@@ -31,6 +32,26 @@ pub fn compile(
     args: &[OsString],
     notify: Notify<'_>,
 ) -> Result<i32, ToolchainError> {
+    compile_by(language, args, notify, |command| process::run(command, ""))
+}
+
+/// Compiles and links like clang, and returns what it has printed.
+pub fn compile_captured(
+    language: Language,
+    args: &[OsString],
+    notify: Notify<'_>,
+) -> Result<Output, ToolchainError> {
+    compile_by(language, args, notify, |command| {
+        process::capture(command, "")
+    })
+}
+
+fn compile_by<T>(
+    language: Language,
+    args: &[OsString],
+    notify: Notify<'_>,
+    run: impl FnOnce(&mut Command) -> Result<T, ToolchainError>,
+) -> Result<T, ToolchainError> {
     let args = arguments::parse(&response::expand(args)?)?;
     let sysroot = Sysroot::open(notify)?;
     let mut flags = base_flags(&sysroot, language, notify)?;
@@ -51,11 +72,10 @@ pub fn compile(
     flags.push("--end-no-unused-arguments".into());
     let mut kept = args.kept;
     if args.checks {
-        // What they call is Everett's own; `vptr` needs clang's runtime, and `function` reads what
-        // precedes a function in memory. The last flag counts.
+        // What they call is Everett's own; `vptr` needs clang's runtime. The last flag counts.
         let own = [
             "--start-no-unused-arguments",
-            "-fno-sanitize=vptr,function",
+            "-fno-sanitize=vptr",
             "-fno-sanitize-link-runtime",
             "--end-no-unused-arguments",
         ];
@@ -83,7 +103,7 @@ pub fn compile(
     if keeps_errors {
         command.env(keep::LEVEL_VARIABLE, level);
     }
-    process::run(&mut command, "")
+    run(&mut command)
 }
 
 /// Returns the flags that precede the user's, so that the user's take precedence.
@@ -131,7 +151,7 @@ pub fn pass_through(
     args: &[OsString],
     notify: Notify<'_>,
 ) -> Result<i32, ToolchainError> {
-    let mut command = std::process::Command::new(crate::wheel::ensure_zig(notify)?);
+    let mut command = Command::new(crate::wheel::ensure_zig(notify)?);
     command.arg(tool).args(args);
     process::run(&mut command, "")
 }

@@ -47,6 +47,7 @@ const NATIVE_C: &str = concat!(
     include_str!("../runtime/everett_native.c")
 );
 const GNU_NAMES_C: &str = include_str!("../runtime/gnu_names.c");
+const SILENT_EXIT_C: &str = include_str!("../runtime/silent_exit.c");
 const CDEFS_H: &str = include_str!("../runtime/cdefs.h");
 const EVERETT_H: &str = include_str!("../../../include/everett.h");
 const CLOUD9_H: &str = include_str!("../../../include/cloud9.h");
@@ -102,6 +103,7 @@ impl Sysroot {
             SHORT_FLOATS_C,
             CPU_MODEL_C,
             GNU_NAMES_C,
+            SILENT_EXIT_C,
             NATIVE_C,
             CDEFS_H,
             EVERETT_H,

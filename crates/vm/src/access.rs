@@ -51,6 +51,9 @@ impl Vm<'_> {
     #[cold]
     #[inline(never)]
     pub fn load(&mut self, pointer: Value, len: usize) -> Result<Value, Interrupt> {
+        if let Some(word) = self.before_function(pointer, len)? {
+            return Ok(Value::concrete(word));
+        }
         match self.resolve_access(pointer, len as u64, false)? {
             AccessTarget::At(address) => {
                 let object = self.checked(address, len as u64, false)?;

@@ -260,6 +260,9 @@ impl BugKind {
 /// The start of the message where a limit on nested calls cuts a path off. The text is KLEE's.
 pub const MOST_FRAMES: &str = "Maximum stack size reached";
 
+/// The message about `llvm.abs` of the least integer, where its result is poison. It is KLEE's.
+pub const ABS_OF_LEAST: &str = "llvm.abs called with poison and INT_MIN";
+
 /// The message of a check that the program was compiled with (`-fsanitize=`) begins with this.
 pub const FAILED_CHECK: &str = "a check of the build failed: ";
 

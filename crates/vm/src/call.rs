@@ -40,6 +40,34 @@ impl<'a> Vm<'a> {
         }
     }
 
+    /// Reads a word before the code of a function, where `-fsanitize=function` looks for its type.
+    /// `None` if the program has no such check, or the pointer is another one. Functions that were
+    /// compiled without the check have no type there.
+    pub(crate) fn before_function(
+        &mut self,
+        pointer: Value,
+        len: usize,
+    ) -> Result<Option<u64>, Interrupt> {
+        let program = self.image.program();
+        if program.signatures.is_empty() || len != 4 {
+            return Ok(None);
+        }
+        let count = program.functions.len();
+        let code = address::function_address(0) - 8..address::function_address(count as u32);
+        let address = match pointer.term.map(|term| self.arena.unsigned_range(term)) {
+            None => pointer.bits,
+            Some((low, high)) if code.contains(&low) && code.contains(&high) => {
+                self.concretize(pointer)?
+            }
+            Some(_) => return Ok(None),
+        };
+        let known = address::before_function(address).filter(|(id, _)| (*id as usize) < count);
+        Ok(known.map(|(id, word)| {
+            let signature = program.signatures.get(&FunctionId(id));
+            signature.map_or(0, |words| u64::from(words[word]))
+        }))
+    }
+
     /// Returns the function at an address.
     pub fn function_at(&self, address: u64) -> Option<FunctionId> {
         let id = address::function_at(address)?;

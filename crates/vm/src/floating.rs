@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 
 use crate::bug::{Bug, BugKind};
 use crate::integer::{Wide, concrete_limbs};
+use crate::oracle::Note;
 use crate::rare_floats;
 use crate::value::Value;
 use crate::vm::{Interrupt, Vm};
@@ -199,6 +200,26 @@ impl Vm<'_> {
         self.arena.float_to_int(true, format, x, width)
     }
 
+    /// Returns whether an operation on floats has symbolic operands that are to have one value.
+    fn fixes_floats(&self, operands: &[&[Value]]) -> bool {
+        let mut values = operands.iter().copied().flatten();
+        self.options.concretize_floats && values.any(|value| value.term.is_some())
+    }
+
+    /// Gives the operands of an operation on floats one value.
+    fn fixed<const N: usize>(&mut self, operands: [&[Value]; N]) -> Result<[Wide; N], Interrupt> {
+        let mut fixed = operands.map(Wide::from_slice);
+        // If the operation is suspended here, it starts again.
+        self.oracle.set_forking_on_floats(false);
+        for value in fixed.iter_mut().flatten() {
+            *value = Value::concrete(self.concretize(*value)?);
+        }
+        self.oracle.set_forking_on_floats(true);
+        let note = "silently concretizing (reason: floating point)";
+        self.note(Note::WarningOnce(note.to_owned()));
+        Ok(fixed)
+    }
+
     /// Computes `a op b`.
     pub(crate) fn float(
         &mut self,
@@ -207,6 +228,10 @@ impl Vm<'_> {
         a: &[Value],
         b: &[Value],
     ) -> Result<Wide, Interrupt> {
+        if self.fixes_floats(&[a, b]) {
+            let [a, b] = self.fixed([a, b])?;
+            return self.float(op, kind, &a, &b);
+        }
         let operands = bits128(a).zip(bits128(b));
         if let Some((x, y)) = operands.filter(|_| rare_floats::is_rare(kind)) {
             return Ok(registers128(kind, rare_floats::binary(op, kind, x, y)));
@@ -251,6 +276,10 @@ impl Vm<'_> {
         b: &[Value],
     ) -> Result<Value, Interrupt> {
         use FloatCompareOp::{Oeq, Ole, Olt, Uno};
+        if self.fixes_floats(&[a, b]) {
+            let [a, b] = self.fixed([a, b])?;
+            return self.float_compare(pred, signals, kind, &a, &b);
+        }
         let (swap, op, negate) = match pred {
             FloatPredicate::False => return Ok(Value::ZERO),
             FloatPredicate::True => return Ok(Value::concrete(1)),
@@ -361,6 +390,10 @@ impl Vm<'_> {
 
     /// Converts from or to floating point.
     pub(crate) fn float_cast(&mut self, cast: FloatCast, a: &[Value]) -> Result<Wide, Interrupt> {
+        if self.fixes_floats(&[a]) {
+            let [a] = self.fixed([a])?;
+            return self.float_cast(cast, &a);
+        }
         match cast {
             FloatCast::Format { from, to } => {
                 let is_rare = rare_floats::is_rare(from) || rare_floats::is_rare(to);

@@ -41,7 +41,8 @@ mod writes;
 
 pub use access::AccessTarget;
 pub use bug::{
-    Bug, BugKind, BuildCheck, FAILED_CHECK, FaultCode, MOST_FRAMES, NativeFault, NativeSign, bytes,
+    ABS_OF_LEAST, Bug, BugKind, BuildCheck, FAILED_CHECK, FaultCode, MOST_FRAMES, NativeFault,
+    NativeSign, bytes,
 };
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::{

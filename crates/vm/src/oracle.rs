@@ -99,6 +99,9 @@ pub trait Oracle {
     /// answer, and the others are not explored.
     fn set_forking(&mut self, _on: bool) {}
 
+    /// The same for the operands of one operation on floats.
+    fn set_forking_on_floats(&mut self, _on: bool) {}
+
     /// Opens a region of the program whose paths are merged where the program closes it.
     fn open_merge(&mut self) -> Result<(), Suspend> {
         Ok(())

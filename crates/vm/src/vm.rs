@@ -59,6 +59,11 @@ pub struct VmOptions {
     pub check_races: bool,
     /// A `klee_assume` that no input fulfils ends the path without a finding.
     pub silent_assume: bool,
+    /// Report what KLEE reports and a native program survives: a part of an object that is made
+    /// symbolic, and `llvm.abs` of the least integer where its result is poison.
+    pub as_klee: bool,
+    /// Symbolic operands of operations on floats get one value; others are not explored.
+    pub concretize_floats: bool,
     /// A condition is decided where it is computed, not only where the program branches on it.
     pub fork_conditions: bool,
     /// Log the last write to each byte, for reports about one path.
@@ -88,6 +93,8 @@ impl Default for VmOptions {
             check_uninitialised: false,
             check_races: false,
             silent_assume: false,
+            as_klee: false,
+            concretize_floats: false,
             fork_conditions: false,
             log_writes: false,
             report_uncaught: false,

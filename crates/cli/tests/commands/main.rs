@@ -36,6 +36,7 @@ mod findings;
 mod harden;
 mod klee;
 mod klee_scripts;
+mod klee_ways;
 mod layers;
 mod limits;
 mod modules;

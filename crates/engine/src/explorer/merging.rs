@@ -115,6 +115,8 @@ impl Explorer<'_> {
         if follows {
             return self.take_group(state, groups);
         }
+        let merged = groups.iter().map(|group| u64::from(group.members) - 1);
+        self.statistics.paths_merged += merged.sum::<u64>();
         let merged = groups.into_iter().map(|group| self.leave(state, group));
         let mut outcomes: VecDeque<Box<State>> = merged.collect();
         outcomes.extend(region.left.into_iter().map(Box::new));
@@ -179,7 +181,9 @@ impl Explorer<'_> {
             self.note_coverage(&mut state);
             match (exit, fork) {
                 (HostExit::Suspended, Some(fork))
-                    if fork.is_of_data() && !state.path.takes_one_side =>
+                    if fork.is_of_data()
+                        && !state.path.takes_one_side
+                        && !state.path.fixes_floats =>
                 {
                     if !self.reserve(Counted::Forks) {
                         return Err(Unexplored::TooMany);

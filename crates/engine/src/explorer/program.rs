@@ -5,6 +5,7 @@ use super::*;
 
 use crate::oracle::Fork;
 use crate::source::describe;
+use crate::statistics::FLOATS;
 use crate::worker::{Other, RunFor};
 
 /// KLEE's text about a fork beyond the share of its place.
@@ -334,12 +335,17 @@ impl Explorer<'_> {
         result
     }
 
-    /// Returns whether the program wants only one side of this fork (`klee_set_forking`). The run
-    /// is then not complete, and reports why.
+    /// Returns whether the program (`klee_set_forking`) or the user ([`FLOATS`]) wants only one side
+    /// of this fork. The run is then not complete, and reports why.
     pub(crate) fn takes_one_side(&mut self, state: &State, fork: &Fork) -> bool {
-        let one_side = state.path.takes_one_side && fork.is_of_data();
+        let limit = match &state.path {
+            path if path.fixes_floats => FLOATS,
+            path if path.takes_one_side => "klee_set_forking",
+            _ => return false,
+        };
+        let one_side = fork.is_of_data();
         if one_side {
-            self.note_limit("klee_set_forking");
+            self.note_limit(limit);
         }
         one_side
     }

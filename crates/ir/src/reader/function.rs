@@ -180,15 +180,33 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the metadata attachments of the function; only its subprogram matters.
+    /// Reads the metadata attachments of the function: its subprogram and its signature.
     fn read_attachments(&mut self, body: &mut Body) -> Result<(), ReadError> {
         while let Some(record) = self.bits.next_record()? {
             // An odd length means that the attachment belongs to an instruction.
             if record == metadata_code::ATTACHMENT && self.bits.ops.len().is_multiple_of(2) {
                 self.attach_subprogram(&mut body.function, 0);
+                body.function.signature = self.attached_signature();
             }
         }
         Ok(())
+    }
+
+    /// Returns the words of `!func_sanitize` in the attachments of a function.
+    fn attached_signature(&self) -> Option<[u32; 2]> {
+        // The number of the kind is the same in all versions.
+        const FUNC_SANITIZE: u64 = 32;
+        let mut pairs = self.bits.ops.chunks_exact(2);
+        let node = pairs.find(|pair| pair[0] == FUNC_SANITIZE)?[1];
+        let &[mark, kind] = self.metadata.record_of(node, metadata_code::NODE)? else {
+            return None;
+        };
+        // References to nodes count from 1.
+        let word = |reference: u64| {
+            let number = self.metadata_integer(reference.checked_sub(1)?)?;
+            Some(number as u32)
+        };
+        Some([word(mark)?, word(kind)?])
     }
 
     /// Records the `!dbg` attachment in the pairs of kind and node from operand `from` on.

@@ -623,8 +623,8 @@ impl Kernel<'_, '_> {
                 self.host.printed += written;
             }
             Target::Inode(id) => match &self.host.files.tree.get(id).kind {
-                InodeKind::Regular(_) if self.is_sealed(id) => return Err(Errno::EPERM.into()),
                 InodeKind::Regular(_) if written == 0 => {}
+                InodeKind::Regular(_) if self.is_sealed(id) => return Err(Errno::EPERM.into()),
                 InodeKind::Regular(bytes) => {
                     let inode = (id, bytes.len());
                     return self.write_parts((descriptor, &description), inode, parts, at);

@@ -10,7 +10,7 @@ use super::machine_code;
 use super::probe::{check, link_probe, zig_cache, zig_library};
 use super::{
     BUILTINS, CDEFS_H, CLOUD9_H, CPU_MODEL_C, EVERETT_H, GNU_NAMES_C, KLEE_H, NATIVE, NATIVE_C,
-    NETKLEE_H, OWN_OBJECTS, OWN_SOURCES, SHORT_FLOATS_C, START_ASM, START_C, TARGET,
+    NETKLEE_H, OWN_OBJECTS, OWN_SOURCES, SHORT_FLOATS_C, SILENT_EXIT_C, START_ASM, START_C, TARGET,
 };
 use crate::Notify;
 use crate::cache;
@@ -343,6 +343,7 @@ fn runtime(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     // Beside the C library, which exists as bitcode and as machine code.
     build.add("libmusl.a", "cpu_model.c", CPU_MODEL_C, &PLAIN)?;
     build.add("libmusl.a", "gnu_names.c", GNU_NAMES_C, &PLAIN)?;
+    build.add("libmusl.a", "silent_exit.c", SILENT_EXIT_C, &PLAIN)?;
     // Never bitcode: in the bitcode these functions are the engine's own.
     let flags = ["-ffreestanding", "-fno-builtin"];
     build.add("libeverett.a", "everett_native.c", NATIVE_C, &flags)?;

@@ -3,7 +3,7 @@
 
 use everett_expr::{ArrayId, ExprId};
 
-use super::{Operation, replaced};
+use super::{Operation, replaced, supplied};
 use crate::bug::{Bug, BugKind};
 use crate::oracle::Note;
 use crate::value::Value;
@@ -49,7 +49,8 @@ pub const OPERATIONS: &[Operation] = &[
     replaced("klee_is_symbolic", is_symbolic),
     replaced("klee_is_replay", zero),
     replaced("klee_get_errno", zero),
-    replaced("klee_silent_exit", silent_exit),
+    // Everett's library has it, too.
+    supplied("klee_silent_exit", silent_exit),
     replaced("klee_abort", klee_abort),
     replaced("klee_report_error", klee_report_error),
     replaced("klee_prefer_cex", klee_prefer),
@@ -190,6 +191,10 @@ pub const SYMBOLIC_TEXT: &str = "Symbolic string pointer passed to one of the kl
 /// The message about a call without all arguments.
 pub const MISSING_ARGUMENTS: &str =
     "Incorrect number of arguments to klee_make_symbolic(void*, size_t, char*)";
+/// The message about a part of an object that is made symbolic, where that is an error.
+pub const WRONG_SIZE: &str = "Wrong size given to klee_make_symbolic";
+/// The message about a pointer into an object that is made symbolic, where that is an error.
+pub const NOT_THE_START: &str = "make_symbolic: the pointer is not that of an object's start";
 /// Begins the messages about what a function of the API was given.
 pub const MAKE_SYMBOLIC: &str = "make_symbolic: ";
 /// The same for `klee_check_memory_access`.
@@ -206,12 +211,26 @@ fn within<T>(name: &str, done: Result<T, Interrupt>) -> Result<T, Interrupt> {
     })
 }
 
+/// Reports a range that is not an object, as KLEE does. What has a symbolic size is left alone.
+fn expect_whole_object(vm: &Vm<'_>, address: u64, size: u64) -> Result<(), Interrupt> {
+    let message = match vm.memory.object_at(address, size) {
+        Some(object) if object.size_term.is_some() => return Ok(()),
+        Some(object) if object.start != address => NOT_THE_START,
+        Some(object) if object.size != size => WRONG_SIZE,
+        _ => return Ok(()),
+    };
+    Err(Bug::new(BugKind::InvalidAssumption, message).into())
+}
+
 fn make_symbolic(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
     if args.values.len() < 3 {
         return Err(Bug::new(BugKind::InvalidCall, MISSING_ARGUMENTS).into());
     }
     let ranges = vm.ranges([(args.get(0), true)], args.get(1));
     let ([address], size) = within(MAKE_SYMBOLIC, ranges)?;
+    if vm.options.as_klee && args.name.starts_with("klee_") {
+        expect_whole_object(vm, address, size)?;
+    }
     let Ok(size) = u32::try_from(size) else {
         let message =
             format!("Symbolic objects larger than 4 GiB are not allowed (requested {size} bytes).");

@@ -275,6 +275,7 @@ fn empty_function(name: &str, ty: TypeId, params: &[TypeId]) -> Function {
         unnamed_addr: false,
         address_space: 0,
         subprogram: None,
+        signature: None,
         blocks: Vec::new(),
         instructions: Vec::new(),
         calls: Vec::new(),

@@ -7,6 +7,7 @@ use smallvec::smallvec;
 
 use super::super::{Operation, supplied};
 use super::done;
+use crate::bug::{ABS_OF_LEAST, Bug, BugKind};
 use crate::floating::bits128;
 use crate::integer::{Wide, term_op};
 use crate::value::Value;
@@ -116,6 +117,14 @@ fn ptrmask(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
 }
 
 fn abs(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt> {
+    // As in KLEE, a number that is not known is no error.
+    if vm.options.as_klee && args.get(1).as_concrete() == Some(1) {
+        let width = args.width(0);
+        let known = numbers::<1>(args, width);
+        if known.is_some_and(|[x]| signed(width, x) == *signed_range(width).start()) {
+            return Err(Bug::new(BugKind::Overflow, ABS_OF_LEAST).into());
+        }
+    }
     compute(
         vm,
         args,
