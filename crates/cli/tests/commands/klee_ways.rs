@@ -107,7 +107,7 @@ int main(void) {
     assert!(stats.contains("TerminationExecutionError INTEGER"));
     // Also where no tests are written, errors are no completed paths.
     assert!(said.contains("KLEE: done: completed paths = 2\n"), "{said}");
-    assert_eq!(summary(&folder.join("out"))["program"]["paths_merged"], 1);
+    assert_eq!(summary(&folder.join("out"))["paths_merged"], 1);
 }
 
 /// Where the result of `llvm.abs` is poison.
@@ -183,7 +183,7 @@ int main(void) {
     let note = "concretizing (reason: floating point)";
     let said = said_by_klee(&folder, &[], "./floats");
     assert!(!said.contains(note), "{said}");
-    assert_eq!(summary(&folder.join("out"))["paths"]["completed"], 3);
+    assert_eq!(summary(&folder.join("out"))["paths"]["completed"], 2);
     let seed = fs::read_dir(folder.join("out"))
         .expect("a folder")
         .flatten();
@@ -201,7 +201,7 @@ int main(void) {
     for out in ["out", "own"] {
         let summary = summary(&folder.join(out));
         let completed = summary["paths"]["completed"].as_u64().expect("a number");
-        assert!(completed < 3, "{summary}");
+        assert_eq!(completed, 1, "{summary}");
         assert_eq!(summary["complete"], false);
         let limits = serde_json::json!(["concretize-floats"]);
         assert_eq!(summary["limits_hit"], limits);
