@@ -148,6 +148,19 @@ impl Process {
         first.and_then(only_child).unwrap_or(started)
     }
 
+    /// Returns whether the peer listens on its port. Another program may have taken a port that was
+    /// free when it was chosen, so its socket must belong to a process of the peer then.
+    fn listens(&self, address: SocketAddr, setup: &LiveSetup) -> bool {
+        let sockets = listening(address, setup.is_datagram);
+        match (&setup.listen, &self.running) {
+            (Where::Internet(wanted), Running::Started(child)) if wanted.port() == 0 => {
+                let mut sockets = sockets.iter();
+                sockets.any(|socket| has_socket(child.id(), socket))
+            }
+            _ => !sockets.is_empty(),
+        }
+    }
+
     /// Returns the last output of the process, for people.
     pub fn printed(&self) -> String {
         /// Number of bytes that are shown.
@@ -175,18 +188,7 @@ impl Process {
                 }
                 ReadyWhen::Port if has_ended => false,
                 ReadyWhen::Port => match &self.at {
-                    Where::Internet(address) => {
-                        let sockets = listening(*address, setup.is_datagram);
-                        // Another program may have taken a port that was free when it was chosen.
-                        let is_chosen =
-                            matches!(&setup.listen, Where::Internet(at) if at.port() == 0);
-                        match is_chosen {
-                            true => sockets
-                                .iter()
-                                .any(|socket| has_socket(self.child.id(), socket)),
-                            false => !sockets.is_empty(),
-                        }
-                    }
+                    Where::Internet(address) => self.listens(*address, setup),
                     Where::Unix(path) => is_listening_unix(path, setup.is_datagram),
                 },
             };
