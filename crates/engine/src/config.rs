@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::memory::MemoryAccount;
 use crate::seeds::Seed;
 use crate::shares::ShareLimits;
+use crate::source::IsCallAt;
 use crate::trace::Trace;
 
 /// Limits of the search.
@@ -151,4 +152,6 @@ pub struct ExplorerConfig {
     /// The planned faults of each host: no other fault happens then. Empty if all faults are
     /// explored.
     pub plans: Vec<Plan>,
+    /// Returns whether a call comes from the call site of a planned fault.
+    pub is_at: Option<IsCallAt>,
 }

@@ -58,7 +58,7 @@ pub use saved::Saved;
 pub use search::{DEFAULT_SEARCHERS, SEARCHERS, UnknownSearcher};
 pub use seeds::Seed;
 pub use shares::ShareLimits;
-pub use source::{SolverLine, SourceFrame, describe, principal};
+pub use source::{Called, IsCallAt, SolverLine, SourceFrame, describe, principal};
 pub use spill::copy_of;
 pub use statistics::{EVENTS, FORK_WORK, SolverFigures, Statistics, VIRTUAL_TIME, WorldStatistics};
 pub use team::giving::share_of;

@@ -3,10 +3,11 @@
 //! solver. If two answers are possible, it suspends the instruction and the explorer forks.
 
 use everett_expr::{Arena, ArrayId, EvalScratch, ExprId};
-use everett_sim::Plan;
+use everett_sim::{Plan, PlannedSite};
 use everett_solver::{Model, Solver, Verdict};
 use everett_vm::{
-    CallSite, ChoiceSite, Narrowed, Note, Oracle, Outside, OutsideAnswer, OutsideQuestion, Suspend,
+    CallSite, ChoiceSite, Image, Narrowed, Note, Oracle, Outside, OutsideAnswer, OutsideQuestion,
+    Suspend,
 };
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::input::Input;
 use crate::path::{Answer, Companion, MergePoint, Path};
 use crate::seeds::Seed;
 use crate::shares::Shares;
+use crate::source::{Called, IsCallAt, describe};
 use crate::trace::{TraceAnswer, TraceChoice, TraceInput, input_of, is_named};
 
 /// Why a state was suspended.
@@ -62,6 +64,10 @@ pub struct PathOracle<'a> {
     merges: bool,
     /// The planned faults of the host, if faults are planned.
     plan: Option<&'a Plan>,
+    /// The programs, and what tells whether a call comes from the place of a planned fault.
+    call_sites: Option<(&'a [Image], &'a IsCallAt)>,
+    /// The call of the next choice, as far as plans need it.
+    origin: Option<Called>,
     /// The seeds of the search.
     seeds: &'a [Seed],
     /// Whether somebody hears what programs say to their user.
@@ -84,6 +90,8 @@ impl<'a> PathOracle<'a> {
             outside: None,
             merges: false,
             plan: None,
+            call_sites: None,
+            origin: None,
             seeds: &[],
             keeps_notes: false,
             notes: Vec::new(),
@@ -122,6 +130,14 @@ impl<'a> PathOracle<'a> {
     /// The same, for a host whose faults are planned.
     pub fn with_plan(self, plan: Option<&'a Plan>) -> Self {
         PathOracle { plan, ..self }
+    }
+
+    /// The same, where planned faults of calls have call sites.
+    pub fn with_call_sites(self, images: &'a [Image], is_at: Option<&'a IsCallAt>) -> Self {
+        PathOracle {
+            call_sites: is_at.map(|is_at| (images, is_at)),
+            ..self
+        }
     }
 
     /// Returns whether the run ends, at its deadline or on request: unanswered queries then stay
@@ -290,11 +306,23 @@ impl<'a> PathOracle<'a> {
     }
 
     /// Whether a planned fault happens here, if faults are planned.
-    fn planned_choice(&self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
+    fn planned_choice(&mut self, site: &ChoiceSite, alternatives: u32) -> Option<u32> {
         let plan = self.plan.filter(|_| site.is_fault())?;
         let before = self.path.choices.iter().map(|choice| &choice.site);
-        let picked = plan.pick_after(before, site);
+        let picked = plan.pick_after(before, site, &self.path.asked_at);
         Some(picked.min(alternatives.saturating_sub(1)))
+    }
+
+    /// Counts a choice for the planned faults of calls from where the call comes.
+    fn count_call_site(&mut self, site: &ChoiceSite) {
+        let (Some(plan), Some((_, is_at))) = (self.plan, self.call_sites) else {
+            return;
+        };
+        let Some(called) = self.origin.take() else {
+            return;
+        };
+        let is_from = |from: &PlannedSite| is_at(from, &called);
+        plan.count(site, is_from, &mut self.path.asked_at);
     }
 
     /// Returns the choice that the followed trace made here.
@@ -324,6 +352,17 @@ impl Oracle for PathOracle<'_> {
     fn asks_from(&mut self, site: CallSite) {
         self.solver
             .set_asker([site.image.0.into(), site.function.0, site.pc]);
+    }
+
+    fn wants_origin(&self, site: &ChoiceSite) -> bool {
+        self.call_sites.is_some() && self.plan.is_some_and(|plan| plan.has_sites_of(site))
+    }
+
+    fn called_from(&mut self, sites: Vec<CallSite>, arguments: Vec<String>) {
+        self.origin = self.call_sites.map(|(images, _)| Called {
+            stack: describe(images, &sites),
+            arguments,
+        });
     }
 
     fn wants_call_path(&self) -> bool {
@@ -449,6 +488,7 @@ impl Oracle for PathOracle<'_> {
         }
         let second = self.path.second.as_ref();
         let shared = second.and_then(|second| second.choice(site, alternatives));
+        self.count_call_site(site);
         let picked = self.followed_choice(site, alternatives).or(shared);
         let picked = picked.or_else(|| self.planned_choice(site, alternatives));
         if !last_one && picked.is_none() {

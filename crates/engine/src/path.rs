@@ -1,7 +1,7 @@
 //! The path of a state: its path condition, a model of that condition, its inputs and its choices.
 
 use everett_expr::{Arena, ArrayId, ExprId};
-use everett_sim::SharedList;
+use everett_sim::{Asked, SharedList};
 use everett_solver::{Constraints, Model};
 use everett_vm::{ChoiceSite, Note};
 use smallvec::SmallVec;
@@ -168,6 +168,8 @@ pub struct Path {
     pub answers: SharedList<TraceAnswer>,
     /// The number of faults among the choices.
     pub faults: u32,
+    /// How often each planned fault of calls from one place could have happened.
+    pub asked_at: SmallVec<[Asked; 1]>,
     /// The number of preemptions among the choices.
     pub preemptions: u32,
     /// Conditions that tests should fulfil if possible.

@@ -1,10 +1,12 @@
 //! Maps instructions to source locations, for stacks and reports.
 
 use everett_ir::code::{FunctionId, LocationId, Program};
+use everett_sim::PlannedSite;
 use everett_solver::SolverStatistics;
 use everett_vm::{BugKind, CallSite, Image, ImageId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A frame of a stack as people read it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -21,6 +23,18 @@ pub struct SourceFrame {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub library: bool,
 }
+
+/// A call of an explored program, and with what it is made.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Called {
+    /// The call stack, innermost first.
+    pub stack: Vec<SourceFrame>,
+    /// The arguments, without addresses.
+    pub arguments: Vec<String>,
+}
+
+/// A function that returns whether a call comes from the call site of a planned fault.
+pub type IsCallAt = Arc<dyn Fn(&PlannedSite, &Called) -> bool + Send + Sync>;
 
 impl SourceFrame {
     /// Returns whether the frame is in a library of the toolchain, not in the user's code.

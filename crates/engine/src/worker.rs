@@ -17,8 +17,8 @@ use crate::path::Answer;
 use crate::seeds::Seed;
 use crate::shares::Shares;
 use crate::source::{
-    SourceFrame, describe, describe_ends, end_of_main, is_out_of_memory, kind_of_abort, principal,
-    take_trap_reason,
+    IsCallAt, SourceFrame, describe, describe_ends, end_of_main, is_out_of_memory, kind_of_abort,
+    principal, take_trap_reason,
 };
 use crate::state::State;
 use crate::trace::{Trace, TraceChoice, TraceEnd, digest};
@@ -51,6 +51,8 @@ pub struct Worker<'a> {
     pub outside: Option<Arc<dyn Outside>>,
     /// The planned faults of each host, if faults are planned.
     pub plans: Vec<Plan>,
+    /// Returns whether a call comes from the call site of a planned fault.
+    pub is_at: Option<IsCallAt>,
     /// Whether paths can be merged.
     pub merges: bool,
     /// The seeds of the search.
@@ -86,6 +88,7 @@ impl<'a> Worker<'a> {
             scratch: EvalScratch::new(),
             outside: None,
             plans: Vec::new(),
+            is_at: None,
             merges: false,
             seeds: Vec::new(),
             keeps_notes: false,
@@ -109,6 +112,7 @@ impl<'a> Worker<'a> {
         let number = state.net.as_ref().map_or(0, |net| net.host.index());
         let oracle = PathOracle::new(&mut state.path, solver, scratch);
         let oracle = oracle.with_plan(self.plans.get(number));
+        let oracle = oracle.with_call_sites(self.images, self.is_at.as_ref());
         let oracle = oracle.with_seeds(&self.seeds);
         let oracle = oracle.with_notes(self.keeps_notes && state_is_alone);
         let oracle = oracle.with_shares(self.shares.as_mut().filter(|_| state_is_alone));

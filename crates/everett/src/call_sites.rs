@@ -2,9 +2,15 @@
 //! its source line, by a function, by a frame as results show it, by its whole stack, or by arguments
 //! of the call.
 
+use everett_engine::{Called, IsCallAt, SourceFrame};
 use everett_native::{CallOrigin, NativeFrame, NativeStack};
 use everett_sim::PlannedSite;
+use everett_toolchain::library_sources;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The folder of Everett's runtime, which has functions of the C library, too.
+const RUNTIME: &str = "/everett/runtime/";
 
 /// Tells call sites from the C library below them.
 #[derive(Clone)]
@@ -14,14 +20,33 @@ pub(crate) struct CallSites {
 }
 
 impl CallSites {
+    /// The sites of programs that were built on this machine.
+    pub(crate) fn of_this_machine() -> CallSites {
+        CallSites {
+            sources: library_sources(),
+        }
+    }
+
+    /// Returns a function that tells where calls of explored programs come from.
+    pub(crate) fn of_explored() -> IsCallAt {
+        let sites = CallSites::of_this_machine();
+        Arc::new(move |from, called| sites.is_at(&native(called), from))
+    }
+
+    /// Returns whether a frame is in the C library.
+    fn is_library(&self, frame: &NativeFrame) -> bool {
+        let starts = |folder: &PathBuf| Path::new(&frame.file).starts_with(folder);
+        frame.file.is_empty()
+            || frame.file.starts_with(RUNTIME)
+            || self.sources.as_ref().is_some_and(starts)
+    }
+
     /// Returns the frames of a stack, without those of the C library before the program's own.
     fn own<'s>(&self, stack: &'s NativeStack) -> Vec<&'s NativeFrame> {
-        let is_library = |frame: &&NativeFrame| {
-            let starts = |folder: &PathBuf| Path::new(&frame.file).starts_with(folder);
-            frame.file.is_empty() || self.sources.as_ref().is_some_and(starts)
-        };
         let frames = || stack.innermost.iter().chain(&stack.callers);
-        let own: Vec<&NativeFrame> = frames().skip_while(is_library).collect();
+        let own: Vec<&NativeFrame> = frames()
+            .skip_while(|frame| self.is_library(frame))
+            .collect();
         match own.is_empty() {
             true => frames().collect(),
             false => own,
@@ -46,7 +71,13 @@ impl CallSites {
 
     /// Returns the name of a whole stack.
     pub(crate) fn identity(&self, stack: &NativeStack) -> String {
-        let digest = everett_engine::digest(self.texts(stack).join("\n").as_bytes());
+        let mut frames = self.own(stack);
+        // How the library starts the program differs between native and explored ones.
+        while frames.len() > 1 && frames.last().is_some_and(|last| self.is_library(last)) {
+            frames.pop();
+        }
+        let texts: Vec<String> = frames.into_iter().map(NativeFrame::to_string).collect();
+        let digest = everett_engine::digest(texts.join("\n").as_bytes());
         let (_, number) = digest.rsplit_once(':').unwrap_or(("", &digest));
         number.to_owned()
     }
@@ -64,6 +95,23 @@ impl CallSites {
         from.arguments.as_ref().is_none_or(is_with)
             && from.callsite.as_ref().is_none_or(is_on)
             && from.stack.as_ref().is_none_or(is_whole)
+    }
+}
+
+/// Returns a call of an explored program as one of the native program, whose library frames are
+/// known by their files.
+fn native(called: &Called) -> CallOrigin {
+    let frame = |frame: &SourceFrame| NativeFrame {
+        function: frame.function.clone(),
+        file: frame.file.clone(),
+        line: frame.line,
+    };
+    CallOrigin {
+        stack: NativeStack {
+            innermost: called.stack.iter().map(frame).collect(),
+            ..NativeStack::default()
+        },
+        arguments: called.arguments.clone(),
     }
 }
 

@@ -89,6 +89,7 @@ pub(crate) fn explorer_config(spec: &RunSpec, session: &Session) -> Result<Explo
         spill: None,
         outside: None,
         plans: Vec::new(),
+        is_at: None,
     })
 }
 

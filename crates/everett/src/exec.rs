@@ -162,6 +162,7 @@ pub fn exec(spec: &ExecSpec, session: &Session, console: &mut dyn Console) -> Re
     let lowering = crate::load::Lowering {
         promote: true,
         check_subobjects: false,
+        intercepts: checked.host.fails_functions(),
     };
     let images = spec.host.load(program, lowering)?;
     let config = spec.host.live(&spec.command, spec.logs_calls, session)?;

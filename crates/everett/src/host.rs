@@ -3,7 +3,7 @@
 
 use everett_linux::{
     Argument, FaultFilter, FaultOptions, FileSpec, GuestLimits, HostConfig, HostOptions, PreemptAt,
-    Scheduler, Stdin,
+    Scheduler, Stdin, functions,
 };
 use everett_vm::Image;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,11 @@ pub fn parse_fault(text: &str) -> Result<String, String> {
                 || rows.any(|row| row.errnos.iter().any(|errno| errno.name() == name))
         }),
         "malloc" => matches!(failure, None | Some("ENOMEM")),
+        "*()" => failure.is_none(),
+        call if call.ends_with(functions::CALLED) => match functions::called(call) {
+            None => return Err(format!("{call:?} is not a libc function that can fail")),
+            Some(function) => failure.is_none_or(|name| function.failure(name).is_some()),
+        },
         call => match rows.find(|row| row.name == call) {
             None => return Err(format!("{call:?} is not a system call of the model")),
             Some(row) => failure.is_none_or(|name| {
@@ -208,6 +213,13 @@ impl HostSpec {
         self.apply_options(&mut config.options)
     }
 
+    /// Returns whether libc functions may fail.
+    pub(crate) fn fails_functions(&self) -> bool {
+        let is_function =
+            |text: &String| FaultFilter::parse(text).call.ends_with(functions::CALLED);
+        self.fault.iter().any(is_function)
+    }
+
     /// Returns which failures are injected: those of the options, or else those that the program's
     /// arguments ask for.
     fn failures(&self, options: &HostOptions) -> Arc<[FaultFilter]> {
@@ -247,13 +259,14 @@ impl HostSpec {
             }),
             faults: FaultOptions {
                 most: self.faults.max(options.faults.most),
-                only: self.failures(options),
                 in_regions: self.fault_regions,
                 programs: self.fault_program.clone().into(),
                 fragments: self.fragment,
                 block_interval: self.socket_block_interval,
                 select_interval: self.select_fail_interval,
-            },
+                ..FaultOptions::default()
+            }
+            .with_filters(self.failures(options)),
             ..options.clone()
         };
         Ok(())

@@ -2,7 +2,7 @@
 
 use everett_ir::lower::{LowerOptions, lower};
 use everett_ir::{FileError, Module};
-use everett_linux::{Contents, ProgramSpec};
+use everett_linux::{Contents, ProgramSpec, functions};
 use everett_vm::{Image, ImageId, Replaced, external};
 use std::path::{Path, PathBuf};
 
@@ -67,6 +67,8 @@ pub(crate) struct Lowering {
     pub(crate) promote: bool,
     /// Whether indices are checked against the bounds of the arrays that they index.
     pub(crate) check_subobjects: bool,
+    /// Whether libc functions may fail.
+    pub(crate) intercepts: bool,
 }
 
 /// Reads, lowers and verifies a program.
@@ -122,13 +124,23 @@ fn image_of(
     };
     let options = LowerOptions {
         is_vm_operation: &is_replaced,
+        is_intercepted: &|name| lowering.intercepts && can_fail(name),
         promote: lowering.promote,
         check_subobjects: lowering.check_subobjects,
     };
     let mut lowered =
         lower(&module, &options).with_context(|| format!("cannot lower {}", path.display()))?;
     lowered.name = program.display().to_string();
-    Ok(Image::new(lowered)?.replacing(replaced))
+    let image = Image::new(lowered)?.replacing(replaced);
+    Ok(match lowering.intercepts {
+        true => image.intercepting(&can_fail),
+        false => image,
+    })
+}
+
+/// Returns whether fault injection can make a function fail.
+fn can_fail(symbol: &str) -> bool {
+    external::is_named(symbol, |name| functions::named(name).is_some())
 }
 
 /// A further program that the guest can execute.

@@ -626,7 +626,8 @@ pub const OPTIONS: &[RunOption] = &[
         .checked(|spec| all(&spec.host.fault, check::fault))
         .help(
             "Inject only these failures: CALL, CALL:ERRNO, CALL:short, CALL:spurious, malloc; * matches all \
-             calls. A leading ! excludes them instead.",
+             calls. FUNCTION() and FUNCTION():ERRNO mean calls of a libc function by the program, *() of all. A \
+             leading ! excludes them instead.",
         )
         .requires("faults")
         .scope(Scope::Host)

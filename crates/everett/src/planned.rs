@@ -4,7 +4,6 @@
 use everett_engine::Trace;
 use everett_native::{Guide, NativeEnd, NativeLimit, NativeRun, Source, WorldRun};
 use everett_report::Folder;
-use everett_toolchain::library_sources;
 use everett_vm::ChoiceSite;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -219,9 +218,7 @@ impl PlannedWorld {
                     .push((key("fault_calls"), format!("[{}]", calls.join(", "))));
             }
         }
-        let sites = CallSites {
-            sources: library_sources(),
-        };
+        let sites = CallSites::of_this_machine();
         let mut world = NativeWorld::of(&spec, &BuildSpec::default(), &session)?;
         for host in &mut world.hosts {
             if host.peer.is_some() {
@@ -301,38 +298,6 @@ impl PlannedWorld {
         })
     }
 
-    /// Replaces faults of calls from one place by those that they are in a run, by their numbers
-    /// among all calls: explored paths know no native call stacks.
-    fn numbered(&self, plans: HostPlans) -> Result<HostPlans> {
-        if plans.iter().all(|(_, fault)| fault.from.is_none()) {
-            return Ok(plans);
-        }
-        let run = self.run(&plans)?;
-        let mut numbered = HostPlans::new();
-        for (on, fault) in plans {
-            if fault.from.is_none() {
-                numbered.push((on, fault));
-                continue;
-            }
-            for (host, run) in &run.seen.hosts {
-                if on.as_ref().is_some_and(|on| on != host) {
-                    continue;
-                }
-                let choices = run.trace.choices.iter();
-                let asked = choices.filter_map(|choice| {
-                    let alternative = fault.kind.alternative(&choice.site)?;
-                    Some(choice.picked == alternative)
-                });
-                let failed = (1..).zip(asked).filter(|(_, failed)| *failed);
-                numbered.extend(failed.map(|(number, _)| {
-                    let fault = PlannedFault::new(fault.kind.clone(), number, number);
-                    (Some(host.clone()), fault)
-                }));
-            }
-        }
-        Ok(numbered)
-    }
-
     /// Checks that the world can be explored: its programs need bitcode, which runs do not.
     pub fn check_explorable(&self, limits: ExploreLimits, session: &Session) -> Result<()> {
         let spec = self.explored_spec(HostPlans::new(), limits);
@@ -349,7 +314,7 @@ impl PlannedWorld {
     ) -> Result<RunResult> {
         let spec = RunSpec {
             out: Some(out.to_owned()),
-            ..self.explored_spec(self.numbered(plans)?, limits)
+            ..self.explored_spec(plans, limits)
         };
         explore(&spec, session, &mut Silent)
     }

@@ -301,6 +301,7 @@ impl RunSpec {
         Lowering {
             promote: !self.check_uninitialised,
             check_subobjects: self.check_subobjects,
+            intercepts: self.host.fails_functions(),
         }
     }
 

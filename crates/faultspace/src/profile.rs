@@ -8,13 +8,13 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::injector::functions::FUNCTIONS;
 use crate::injector::{Injection, preload};
 use crate::manager::SiteOfCall;
 use crate::settings::{Command, Limits, SearchConfig};
 use crate::space::{Scenario, Space};
 use crate::system::System;
 use crate::worlds;
+use everett_linux::functions::FUNCTIONS;
 
 /// What to profile.
 #[derive(Clone, Debug, Default)]

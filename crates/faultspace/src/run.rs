@@ -523,7 +523,8 @@ impl<'s> Explorer<'s> {
         }
         if result.outcome.is_failure() {
             let place = format!("scenarios/{}", result.name);
-            system.write_trace(&scenario, self.folder, &place)?;
+            let known = seen.map(|seen| seen.world).unwrap_or_default();
+            system.write_trace((&scenario, &known), self.folder, &place)?;
         }
         Ok(())
     }

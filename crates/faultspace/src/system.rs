@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::injector::{self, Injection, InjectorRow, Means};
-use crate::manager::{Job, Seen};
+use crate::injector::{self, Injection, InjectorRow, Means, WorldFault};
+use crate::manager::{Job, Seen, WorldRun};
 use crate::nodes::{Nodes, run_on};
 use crate::settings::{Command, Explore, SearchConfig};
 use crate::space::{Fault, Point, Scenario, Space, Value};
@@ -136,12 +136,14 @@ impl System {
     /// For a world: writes the trace of a failure.
     pub(crate) fn write_trace(
         &self,
-        scenario: &Scenario,
+        (scenario, known): (&Scenario, &WorldRun),
         folder: &Folder,
         place: &str,
     ) -> Result<()> {
         match (&self.worlds, self.plan(scenario)?) {
-            (Some(worlds), Injection::World(faults)) => worlds.write_trace(&faults, folder, place),
+            (Some(worlds), Injection::World(faults)) => {
+                worlds.write_trace((&faults, known), folder, place)
+            }
             _ => Ok(()),
         }
     }
@@ -356,21 +358,56 @@ impl System {
 /// Returns the calls that the scenarios of a space fail.
 fn calls_of(row: &InjectorRow, space: &Space) -> BTreeSet<String> {
     let mut calls = BTreeSet::new();
+    let mut plan = |subspace, indices: &[u64]| {
+        let indices = indices.to_vec();
+        let scenario = space.scenario(&Point { subspace, indices });
+        if let Ok(Injection::World(faults)) = row.injector.plan(&scenario, &Means::default()) {
+            calls.extend(faults.iter().filter_map(WorldFault::failing));
+        }
+    };
     for (subspace, own) in space.subspaces().iter().enumerate() {
-        for axis in 0..own.axes.len() {
-            for index in 0..own.axes[axis].values.len().min(MOST_VALUES) {
-                let mut indices = vec![0; own.axes.len()];
+        let lengths: Vec<u64> = own.axes.iter().map(|axis| axis.values.len()).collect();
+        for (axis, length) in lengths.iter().enumerate() {
+            for index in 0..(*length).min(MOST_VALUES) {
+                let mut indices = vec![0; lengths.len()];
                 indices[axis] = index;
-                let scenario = space.scenario(&Point { subspace, indices });
-                if let Ok(Injection::World(faults)) =
-                    row.injector.plan(&scenario, &Means::default())
-                {
-                    calls.extend(faults.into_iter().filter_map(|fault| fault.call));
-                }
+                plan(subspace, &indices);
+            }
+        }
+        // Which failure of a function is meant depends on several axes.
+        let told = |name: &str| FAILURES.iter().any(|told| told.eq_ignore_ascii_case(name));
+        let told = own.axes.iter().map(|axis| told(&axis.name));
+        let lengths = lengths.into_iter().zip(told);
+        let lengths: Vec<u64> = lengths
+            .map(|(length, told)| if told { length } else { 1 })
+            .collect();
+        let mut indices = vec![0; lengths.len()];
+        for _ in 0..MOST_FAILURES {
+            plan(subspace, &indices);
+            if !step(&mut indices, &lengths) {
+                break;
             }
         }
     }
     calls
+}
+
+/// Maximum number of failures of calls that a subspace can name.
+const MOST_FAILURES: usize = 1 << 16;
+
+/// Attributes that say which failure of which call is meant.
+const FAILURES: &[&str] = &["function", "call", "syscall", "errno", "failure", "retval"];
+
+/// Goes on to the next combination of indices. Returns `false` behind the last one.
+fn step(indices: &mut [u64], lengths: &[u64]) -> bool {
+    for (index, length) in indices.iter_mut().zip(lengths) {
+        *index += 1;
+        if *index < *length {
+            return true;
+        }
+        *index = 0;
+    }
+    false
 }
 
 /// Returns the words of the test command for a scenario, with another scenario as arguments.

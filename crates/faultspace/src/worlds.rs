@@ -8,12 +8,12 @@ use everett::{
 use everett_report::Folder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::injector::WorldFault;
-use crate::manager::{Crash, Ended, Injected, Output, Seen, digest};
+use crate::manager::{Crash, Ended, Injected, Output, Seen, WorldRun, digest};
 use crate::results::Isolation;
 use crate::settings::{Explore, Limits, SearchConfig};
 
@@ -94,19 +94,23 @@ impl Worlds {
         let begun = Instant::now();
         let run = self.with(|world| Ok(world.run(&plans(faults))?))?;
         let mut seen = self.seen(&run);
+        seen.world = WorldRun(Some(Arc::new(run)));
         seen.seconds = begun.elapsed().as_secs_f64();
         Ok(seen)
     }
 
-    /// Runs the world again, and writes the trace of the failure.
+    /// Writes the trace of a failure. Runs the world again if it ran elsewhere.
     pub(crate) fn write_trace(
         &self,
-        faults: &[WorldFault],
+        (faults, known): (&[WorldFault], &WorldRun),
         folder: &Folder,
         place: &str,
     ) -> Result<()> {
         self.with(|world| {
-            let run = world.run(&plans(faults))?;
+            let run = match &known.0 {
+                Some(run) => run.clone(),
+                None => Arc::new(world.run(&plans(faults))?),
+            };
             // Where a limit ends a run depends on the machine, so a replay of the trace would end
             // elsewhere.
             if run.limit.is_some() {
@@ -207,6 +211,7 @@ impl Worlds {
             core: None,
             wrong,
             stuck: stuck.map(|host| host.name.clone()).collect(),
+            world: WorldRun::default(),
         }
     }
 }

@@ -141,6 +141,7 @@ fn read_bitcode(bytes: &[u8]) -> bool {
         for promote in [false, true] {
             let options = LowerOptions {
                 is_vm_operation: &external::is_replaced,
+                is_intercepted: &|_| false,
                 promote,
                 check_subobjects: false,
             };

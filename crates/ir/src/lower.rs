@@ -47,6 +47,8 @@ use shape::{Part, PartKind, Shape};
 pub struct LowerOptions<'a> {
     /// Returns whether the vm replaces a function even if the program defines it.
     pub is_vm_operation: &'a dyn Fn(&str) -> bool,
+    /// Returns whether calls of a function go to the vm, which may call the program's own definition.
+    pub is_intercepted: &'a dyn Fn(&str) -> bool,
     /// Whether scalar stack slots whose address is not taken are kept in registers (mem2reg).
     pub promote: bool,
     /// Whether indices are checked against the bounds of the arrays that they index, which may be
@@ -80,6 +82,8 @@ pub(crate) enum FunctionRole {
     Defined,
     /// The function is a built-in operation of the vm.
     External(ExternalId),
+    /// The definition of an intercepted function of the module, by its index there.
+    Intercepted(u32),
     /// There is none: the function is an undefined weak symbol.
     Missing,
 }
@@ -254,7 +258,31 @@ fn assign_functions(cx: &mut Context, options: &LowerOptions) -> Vec<String> {
         let address = add_function(cx, &mut names, &ifunc.name);
         cx.folder.addresses.ifuncs.push(address);
     }
+    intercept(cx, &mut names, options);
     names
+}
+
+/// Makes calls of intercepted functions operations of the vm. Their definitions become functions of
+/// their own, behind all others. A function is known by its name or by that of an alias.
+fn intercept(cx: &mut Context, names: &mut Vec<String>, options: &LowerOptions) {
+    let module = cx.module;
+    let own = module.functions.iter().enumerate();
+    let own = own.map(|(index, function)| (index, &*function.name));
+    let aliases = module
+        .aliases
+        .iter()
+        .filter_map(|alias| match alias.target {
+            Value::Function(target) => Some((target.index(), &*alias.name)),
+            _ => None,
+        });
+    for (index, name) in own.chain(aliases) {
+        if cx.roles[index] != FunctionRole::Defined || !(options.is_intercepted)(name) {
+            continue;
+        }
+        cx.roles[index] = FunctionRole::External(cx.external(name));
+        cx.roles.push(FunctionRole::Intercepted(index as u32));
+        names.push(module.functions[index].name.to_string());
+    }
 }
 
 /// If the vm replaces an alias such as `memcpy` of `compiler_rt.memcpy`, replaces calls by the
@@ -286,16 +314,19 @@ fn lower_functions(
     let mut functions = Vec::with_capacity(names.len());
     for (index, name) in names.into_iter().enumerate() {
         let id = FunctionId(index as u32);
-        let body =
-            match (cx.roles[index], cx.module.functions.get(index)) {
-                (FunctionRole::Defined, Some(function)) => Body::Code(Box::new(
-                    body::lower_function(cx, &mut scratch, function, id),
-                )),
-                (FunctionRole::External(external), _) => Body::External(external),
-                _ => Body::Code(Box::new(missing_body(cx, id))),
-            };
-        let location = locations.get(index).copied().flatten();
+        let index = match cx.roles[index] {
+            FunctionRole::Intercepted(defined) => defined as usize,
+            _ => index,
+        };
         let function = cx.module.functions.get(index);
+        let body = match (cx.roles[id.0 as usize], function) {
+            (FunctionRole::Defined | FunctionRole::Intercepted(_), Some(function)) => Body::Code(
+                Box::new(body::lower_function(cx, &mut scratch, function, id)),
+            ),
+            (FunctionRole::External(external), _) => Body::External(external),
+            _ => Body::Code(Box::new(missing_body(cx, id))),
+        };
+        let location = locations.get(index).copied().flatten();
         functions.push(code::Function {
             name,
             parameters: function.map_or_else(Box::default, |it| it.param_names.clone()),
@@ -336,6 +367,8 @@ fn add_symbols(cx: &mut Context, program: &mut Program) {
     for (index, function) in program.functions.iter().enumerate() {
         let address = match cx.roles[index] {
             FunctionRole::Missing => 0,
+            // Its name means the intercepted function.
+            FunctionRole::Intercepted(_) => continue,
             _ => address::function_address(index as u32),
         };
         if !function.name.is_empty() {

@@ -1,6 +1,6 @@
 //! The configuration of a host.
 
-use everett_vm::ImageId;
+use everett_vm::{FailingFunction, ImageId};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
@@ -8,6 +8,8 @@ use std::sync::{Arc, OnceLock};
 use crate::bytes::ByteSource;
 use crate::errno::Errno;
 use crate::files::Files;
+use crate::function_arguments::shown_arguments_of_function;
+use crate::functions::{self, CALLED, FUNCTIONS, STREAMS, called};
 use crate::schedule::Scheduler;
 
 /// The configuration of a host.
@@ -425,6 +427,8 @@ pub struct FaultOptions {
     /// The filters that select failures: those that some filter includes (all if no filter includes
     /// any), minus those that some filter excludes.
     pub only: Arc<[FaultFilter]>,
+    /// The libc functions that filters let fail.
+    pub functions: Arc<[FailingFunction]>,
     /// Inject only between `everett_faults_enable` and `everett_faults_disable`.
     pub in_regions: bool,
     /// Inject only into processes that execute one of these programs; into all if empty.
@@ -473,9 +477,11 @@ pub fn never_injected<'h>(
 pub struct FaultFilter {
     /// The filter excludes failures.
     pub excludes: bool,
-    /// Name of a system call, or `malloc`, or `*` for all of them.
+    /// Name of a system call, or `malloc`, or `*` for all of them; or name of a libc function,
+    /// followed by `()`.
     pub call: String,
-    /// Name of an errno, `short` or `spurious`; all failures of the call if `None`.
+    /// Name of an errno, `short` or `spurious`, or a failure of a libc function; all failures of the
+    /// call if `None`.
     pub failure: Option<String>,
 }
 
@@ -502,7 +508,8 @@ impl FaultFilter {
 
     /// Whether the filter matches this failure of a call.
     pub fn matches(&self, call: &str, failure: &str) -> bool {
-        let is_call = self.call == Self::ANY || self.call == call;
+        let is_function = call.ends_with(CALLED);
+        let is_call = self.call == Self::ANY && !is_function || self.call == call;
         is_call && self.failure.as_deref().is_none_or(|name| name == failure)
     }
 }
@@ -521,6 +528,16 @@ impl FaultOptions {
     /// Whether allocations can be made to fail.
     pub fn allocations_may_fail(&self) -> bool {
         self.most > 0 && self.wants("malloc", "ENOMEM")
+    }
+
+    /// Sets the filters.
+    pub fn with_filters(self, only: Arc<[FaultFilter]>) -> FaultOptions {
+        let functions = failing_functions(&only);
+        FaultOptions {
+            only,
+            functions,
+            ..self
+        }
     }
 
     pub(crate) fn wants(&self, call: &str, failure: &str) -> bool {
@@ -542,6 +559,51 @@ impl FaultOptions {
         let is_meant = |name: &String| [Some(path), last].contains(&Some(name.as_bytes()));
         self.programs.is_empty() || self.programs.iter().any(is_meant)
     }
+}
+
+/// Returns the functions that filters let fail.
+fn failing_functions(filters: &[FaultFilter]) -> Arc<[FailingFunction]> {
+    let all = FUNCTIONS.iter().filter_map(|function| {
+        let name = format!("{}{CALLED}", function.name);
+        let means = |filter: &FaultFilter| {
+            filter.call == functions::ANY || called(&filter.call) == Some(function)
+        };
+        let mut names: Vec<String> = Vec::new();
+        for filter in filters
+            .iter()
+            .filter(|filter| !filter.excludes && means(filter))
+        {
+            let wanted = match &filter.failure {
+                Some(failure) => vec![failure.clone()],
+                None => function.failures(),
+            };
+            let new = wanted.into_iter().filter(|name| !names.contains(name));
+            let new: Vec<String> = new.collect();
+            names.extend(new);
+        }
+        let is_excluded = |failure: &str| {
+            let mut excluding = filters
+                .iter()
+                .filter(|filter| filter.excludes && means(filter));
+            excluding.any(|filter| filter.failure.as_deref().is_none_or(|name| name == failure))
+        };
+        names.retain(|failure| !is_excluded(failure));
+        let failures: Vec<_> = names
+            .iter()
+            .filter_map(|name| function.failure(name))
+            .collect();
+        let stream = STREAMS.iter().find(|(name, _)| *name == function.name);
+        let symbols = std::iter::once(&function.name).chain(function.aliases);
+        (!failures.is_empty()).then(|| FailingFunction {
+            name,
+            symbols: symbols.map(|symbol| (*symbol).to_owned()).collect(),
+            failures,
+            stream: stream.map(|(_, argument)| *argument),
+            is_done: function.is_done,
+            arguments: shown_arguments_of_function(function.name),
+        })
+    });
+    all.collect()
 }
 
 /// A watched variable, or a part of one.
@@ -628,6 +690,48 @@ mod tests {
         assert!(!wanted(&filters, "write", "EIO"));
         assert!(wanted(&["*:EIO"], "write", "EIO"));
         assert!(!wanted(&["*:EIO"], "write", "ENOSPC"));
+    }
+
+    #[test]
+    fn filters_name_functions_and_their_failures() {
+        let filters = |texts: &[&str]| -> Vec<FaultFilter> {
+            texts.iter().map(|text| FaultFilter::parse(text)).collect()
+        };
+        let failing = |texts: &[&str]| -> Vec<(String, Vec<String>)> {
+            let all = failing_functions(&filters(texts));
+            let names = |function: &FailingFunction| {
+                let failures = function.failures.iter();
+                failures.map(|failure| failure.name.clone()).collect()
+            };
+            let named = all.iter().map(|one| (one.name.clone(), names(one)));
+            named.collect()
+        };
+        assert!(failing(&[]).is_empty() && failing(&["*", "read", "malloc"]).is_empty());
+        assert_eq!(failing(&["*()"]).len(), FUNCTIONS.len());
+        assert_eq!(failing(&["*()", "!fopen()"]).len(), FUNCTIONS.len() - 1);
+        let of = |name: &str, failures: &[&str]| {
+            let failures = failures.iter().map(|name| (*name).to_owned());
+            (name.to_owned(), failures.collect::<Vec<_>>())
+        };
+        let both = failing(&[
+            "strdup()",
+            "fopen64():EIO",
+            "fopen():ENOENT=5",
+            "fopen():EIO",
+        ]);
+        let expected = [
+            of("strdup()", &["ENOMEM"]),
+            of("fopen()", &["EIO", "ENOENT=5"]),
+        ];
+        assert_eq!(both, expected);
+        assert_eq!(
+            failing(&["pthread_create()"]),
+            [of("pthread_create()", &["EAGAIN"])]
+        );
+        assert_eq!(failing(&["getenv()"]), [of("getenv()", &["=0"])]);
+        let closed = failing_functions(&filters(&["fclose()", "fread()"]));
+        assert!(closed[0].is_done && closed[0].stream.is_none());
+        assert_eq!(closed[1].stream, Some(3));
     }
 
     #[test]

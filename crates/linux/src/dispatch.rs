@@ -105,9 +105,13 @@ impl<'k, 'v> TimeSlice<'k, 'v> {
     fn execute(&mut self, budget: u64) -> Exit {
         let faults = self.kernel.malloc_faults_left();
         self.kernel.vm.malloc_faults = faults;
+        self.kernel.set_function_faults();
         let exit = self.kernel.vm.run(budget);
         for stack in std::mem::take(&mut self.kernel.vm.failed_allocations) {
             self.kernel.host.faults.add_allocation(stack);
+        }
+        for (what, stack) in std::mem::take(&mut self.kernel.vm.function_faults.injected) {
+            self.kernel.host.faults.add(what, stack);
         }
         self.kernel.take_declined();
         self.count();

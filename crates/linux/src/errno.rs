@@ -37,6 +37,14 @@ errnos! {
 }
 
 impl Errno {
+    /// The error number with this name.
+    pub fn named(name: &str) -> Option<Errno> {
+        if name == "EWOULDBLOCK" {
+            return Some(Errno::EAGAIN);
+        }
+        (1..134).map(Errno).find(|errno| errno.name() == name)
+    }
+
     /// The result of a system call that fails with it.
     pub fn result(self) -> u64 {
         i64::from(self.0).wrapping_neg() as u64

@@ -1,8 +1,9 @@
 //! Injects failures into system calls: determines which failures are possible here, and asks the
 //! oracle whether one happens.
 
-use everett_vm::{ChoiceSite, SystemCall, Value};
+use everett_vm::{ChoiceSite, FunctionFailure, SystemCall, Value};
 
+use crate::call_arguments::shown_arguments_of;
 use crate::errno::Errno;
 use crate::faults::{RD, SELECTS, SENDS, WR};
 use crate::files::{OpenFlags, Target};
@@ -62,6 +63,32 @@ impl Kernel<'_, '_> {
     pub(crate) fn malloc_faults_left(&self) -> u32 {
         let wanted = self.host.options.faults.allocations_may_fail();
         if wanted { self.faults_left() } else { 0 }
+    }
+
+    /// Tells the vm which libc functions may still fail.
+    pub(crate) fn set_function_faults(&mut self) {
+        let functions = &self.host.options.faults.functions;
+        if functions.is_empty() {
+            return;
+        }
+        self.vm.function_faults.functions = functions.clone();
+        self.vm.function_faults.left = self.faults_left();
+    }
+
+    /// Asks the oracle whether a native call of a libc function fails. The function is one of
+    /// [`FaultOptions::functions`](crate::FaultOptions::functions).
+    pub(crate) fn ask_function_fault(&mut self, function: usize) -> Option<FunctionFailure> {
+        if self.faults_left() == 0 {
+            return None;
+        }
+        let functions = self.host.options.faults.functions.clone();
+        let function = functions.get(function)?;
+        let alternatives = 1 + function.failures.len() as u32;
+        let picked = self.vm.choose(&function.site(), alternatives).ok()?;
+        let failure = function.failures.get((picked as usize).checked_sub(1)?)?;
+        let what = format!("{} fails: {}", function.name, failure.name);
+        self.host.faults.add(what, None);
+        Some(failure.clone())
     }
 
     /// Whether the program has enabled or disabled failures for the descriptor of a call.
@@ -168,9 +195,14 @@ impl Kernel<'_, '_> {
         if failures.is_empty() {
             return result;
         }
-        let picked = self
-            .vm
-            .choose(&site(row, &failures), 1 + failures.len() as u32);
+        let asked = (&site(row, &failures), 1 + failures.len() as u32);
+        let word = |at: usize| match row.args.get(at) {
+            Some(ArgKind::Symbolic) => call.args[at],
+            _ => Value::concrete(args[at]),
+        };
+        let words: [Value; 6] = std::array::from_fn(word);
+        let shown = || shown_arguments_of(row.number.into());
+        let picked = self.vm.choose_failure(asked, shown, &words);
         if matches!(picked, Ok(0)) {
             return result;
         }

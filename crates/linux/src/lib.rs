@@ -39,6 +39,8 @@ mod faults;
 mod file_mappings;
 mod files;
 mod frames;
+mod function_arguments;
+pub mod functions;
 mod generated_descriptors;
 mod generated_files;
 mod generated_ipc;
@@ -91,7 +93,7 @@ mod tests;
 
 pub use boot::StartValue;
 pub use bytes::{ByteSource, Bytes, Output};
-pub use call_arguments::{ShownArgument, plain_text, shown_arguments, shown_arguments_of};
+pub use call_arguments::shown_arguments_of;
 pub use config::{
     Argument, BaseFiles, Boot, Contents, FaultFilter, FaultOptions, FileSpec, GuestLimits,
     HostConfig, HostOptions, HostStart, PreemptAt, ProcessConfig, ProgramSpec, RouteSpec, Stdin,
@@ -99,9 +101,11 @@ pub use config::{
 };
 pub use documentation::documentation;
 pub use errno::Errno;
+pub use everett_vm::{ShownArgument, shown_arguments};
 pub use faults::InjectedFailure;
 pub use files::{ChangedFile, Disk, FileChange};
 pub use frames::{Datagram, Frame, HardwareAddress, Hops, IpHeader, protocol};
+pub use function_arguments::shown_arguments_of_function;
 pub use guest::{Guest, GuestMapping, Injected, MappedFile, MemoryChange};
 pub use host::{ExposedData, Host, Origin, Origins, Refusal, split_mix};
 pub use ids::InodeId;

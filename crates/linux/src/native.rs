@@ -1,7 +1,9 @@
 //! The interface for native processes: the kernel model answers their system calls and accesses
 //! their memory through [`Guest`]. Frames and registers belong to the native driver.
 
-use everett_vm::{ChoiceSite, ExecContext, Interrupt, Memory, SystemCall, Thread, Value};
+use everett_vm::{
+    ChoiceSite, ExecContext, FunctionFailure, Interrupt, Memory, SystemCall, Thread, Value,
+};
 use triomphe::Arc;
 
 use crate::boot::{self, StartValue};
@@ -326,6 +328,18 @@ impl Host {
             fails
         });
         failed.unwrap_or(false)
+    }
+
+    /// Asks the oracle whether a call of a libc function by the running thread fails. The function is
+    /// one of [`FaultOptions::functions`](crate::FaultOptions::functions).
+    pub fn ask_function_fault(
+        &mut self,
+        around: &mut ExecContext<'_>,
+        function: usize,
+    ) -> Option<FunctionFailure> {
+        self.with_guest(around, None, |mut slice| {
+            slice.kernel.ask_function_fault(function)
+        })?
     }
 
     /// Asks the oracle whether a memory management call of the running thread fails; the native

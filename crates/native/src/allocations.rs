@@ -369,24 +369,30 @@ impl AllocatorEntry {
     }
 
     /// Executes the instruction that the breakpoint replaces.
-    pub fn step_over(
-        &self,
-        tracee: &mut Tracee,
-        mut registers: Registers,
-    ) -> std::io::Result<Stopped> {
-        let pushed = registers.rsp - 8;
-        if self.original == PUSH_RBP && tracee.poke(pushed, &registers.rbp.to_le_bytes()) {
-            registers.rsp = pushed;
-            tracee.set_registers(registers)?;
-            return Ok(Stopped::Signal(libc::SIGTRAP));
-        }
-        registers.rip = self.address;
-        tracee.set_registers(registers)?;
-        tracee.poke(self.address, &[self.original]);
-        let stopped = tracee.step();
-        tracee.poke(self.address, &[BREAKPOINT]);
-        stopped
+    pub fn step_over(&self, tracee: &mut Tracee, registers: Registers) -> std::io::Result<Stopped> {
+        step_over(tracee, registers, (self.address, self.original))
     }
+}
+
+/// Executes the first instruction of a function, which a breakpoint replaces: its address, and the
+/// byte that was there.
+pub(crate) fn step_over(
+    tracee: &mut Tracee,
+    mut registers: Registers,
+    (address, original): (u64, u8),
+) -> std::io::Result<Stopped> {
+    let pushed = registers.rsp - 8;
+    if original == PUSH_RBP && tracee.poke(pushed, &registers.rbp.to_le_bytes()) {
+        registers.rsp = pushed;
+        tracee.set_registers(registers)?;
+        return Ok(Stopped::Signal(libc::SIGTRAP));
+    }
+    registers.rip = address;
+    tracee.set_registers(registers)?;
+    tracee.poke(address, &[original]);
+    let stopped = tracee.step();
+    tracee.poke(address, &[BREAKPOINT]);
+    stopped
 }
 
 impl AllocatorCall {

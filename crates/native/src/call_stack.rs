@@ -95,12 +95,18 @@ pub struct ThreadStack<'t> {
     pub bias: u64,
     /// The current call into the allocator, which hides a return address.
     pub allocator_call: Option<AllocatorCall>,
+    /// Another return address that is hidden: what stands on the stack instead, and the address.
+    pub hidden: Option<(u64, u64)>,
 }
 
 impl ThreadStack<'_> {
     fn real(&self, back: u64) -> u64 {
         let call = self.allocator_call.as_ref();
-        call.map_or(back, |call| call.real_return(back))
+        let back = call.map_or(back, |call| call.real_return(back));
+        match self.hidden {
+            Some((instead, hidden)) if instead == back => hidden,
+            _ => back,
+        }
     }
 
     /// Returns the return addresses of the callers, innermost first: by the unwind tables, and where

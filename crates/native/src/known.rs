@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use addr2line::Loader;
+use everett_ir::library::LibraryFolders;
 use object::{Object, ObjectSymbol, SymbolKind};
 
 use crate::allocations::Allocator;
 use crate::call_stack::{self, NativeFrame};
 use crate::line_coverage::CoverableLines;
+use crate::points::library_folders;
 use crate::unwind::UnwindTables;
 
 /// Facts about a program from its file.
@@ -23,6 +25,8 @@ pub(crate) struct KnownProgram {
     /// How to unwind its stacks.
     pub(crate) tables: UnwindTables,
     file: PathBuf,
+    /// The folders of the libraries that it was linked with.
+    libraries: OnceLock<LibraryFolders>,
     /// The source locations of addresses that were looked up.
     frames: Mutex<BTreeMap<u64, Vec<NativeFrame>>>,
 }
@@ -72,6 +76,22 @@ impl KnownProgram {
             }
             frames
         }
+    }
+
+    /// Returns whether an address in the file is in the C library. Code without debug information is:
+    /// only assembly has none.
+    pub(crate) fn is_in_library(&self, address: u64) -> bool {
+        let folders = self.libraries.get_or_init(|| {
+            let read = || {
+                let bytes = std::fs::read(&self.file).ok()?;
+                let file = object::File::parse(&*bytes).ok()?;
+                Some(library_folders(&file, &Loader::new(&self.file).ok()?))
+            };
+            read().unwrap_or_default()
+        });
+        let frames = self.frames()(address);
+        let file = frames.last().map_or("", |frame| frame.file.as_str());
+        folders.is_runtime(file)
     }
 
     /// Returns the addresses of the functions with this name, in the file.

@@ -14,6 +14,7 @@ mod channel;
 mod entries;
 mod error;
 mod events;
+mod failing;
 mod gate;
 mod hosts;
 mod instructions;

@@ -35,6 +35,7 @@ use crate::call_stack::{CallOrigin, NativeStack};
 use crate::channel::Channel;
 use crate::error::NativeError;
 use crate::events::{Event, EventKind, EventLog};
+use crate::failing::{FailingCall, FailingFunctions};
 use crate::instructions::emulate;
 use crate::jumps::Jumps;
 use crate::known::KnownPrograms;
@@ -235,6 +236,8 @@ pub(crate) struct NativeThread {
     pending: Option<Call>,
     /// The current call of the thread into the allocator.
     pub(crate) allocator_call: Option<AllocatorCall>,
+    /// The current call of a function that fails when it returns.
+    failing_call: Option<FailingCall>,
     /// While the program is being loaded: the entry point, and the byte that the breakpoint there
     /// replaces.
     loading: Option<(u64, u8)>,
@@ -334,6 +337,7 @@ pub(crate) struct NativeMachine<'c> {
     panics: Panics,
     /// Functions that are not executed.
     replacements: Replacements,
+    failing: FailingFunctions,
     /// Lines that are covered, if they are counted.
     line_coverage: LineCoverage,
     /// Watched racing accesses, in the first program.

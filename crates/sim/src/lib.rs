@@ -42,7 +42,7 @@ pub use peer::{
     Acted, ConnectionId, FLUSH_BYTES, HostAct, Peer, PeerAct, PeerConfig, SymbolicBytes,
     position_after, question_id,
 };
-pub use plan::{Plan, PlannedFault, PlannedKind, PlannedSite, USUAL};
+pub use plan::{Asked, Plan, PlannedFault, PlannedKind, PlannedSite, USUAL};
 pub use received::{Incoming, Received, StoredReceived};
 pub use start::Start;
 pub use transit::Delivery;

@@ -2,6 +2,7 @@
 
 use everett_vm::ChoiceSite;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 /// The failure of a call whose plan names none: the first that is possible and that programs do not
 /// simply try again.
@@ -130,12 +131,21 @@ impl Plan {
     /// The alternative of a choice: 0 unless a fault is due. `is_from` says whether the call comes
     /// from a place.
     pub fn pick(&mut self, site: &ChoiceSite, is_from: impl Fn(&PlannedSite) -> bool) -> u32 {
+        self.pick_where(site, |_, fault| fault.from.as_ref().is_none_or(&is_from))
+    }
+
+    /// The same; `counts` says of which faults, by their indices, the choice is one.
+    fn pick_where(
+        &mut self,
+        site: &ChoiceSite,
+        counts: impl Fn(usize, &PlannedFault) -> bool,
+    ) -> u32 {
         let mut picked = 0;
-        for fault in &mut self.0 {
+        for (at, fault) in self.0.iter_mut().enumerate() {
             let Some(alternative) = fault.kind.alternative(site) else {
                 continue;
             };
-            if fault.from.as_ref().is_some_and(|from| !is_from(from)) {
+            if !counts(at, fault) {
                 continue;
             }
             fault.asked += 1;
@@ -147,23 +157,71 @@ impl Plan {
         picked
     }
 
-    /// The alternative of a choice on a path that has made these choices before. Paths know no call
-    /// stacks: faults of calls from one place do not happen there.
+    /// Returns whether a fault of this choice happens only at calls from one place.
+    pub fn has_sites_of(&self, site: &ChoiceSite) -> bool {
+        let has_site = |fault: &PlannedFault| fault.from.is_some();
+        let mut due = self.0.iter().filter(|fault| has_site(fault));
+        due.any(|fault| fault.kind.alternative(site).is_some())
+    }
+
+    /// Counts a choice for the faults that happen only at calls from the place of the call. `asked`
+    /// has a number for each fault.
+    pub fn count(
+        &self,
+        site: &ChoiceSite,
+        is_from: impl Fn(&PlannedSite) -> bool,
+        asked: &mut SmallVec<[Asked; 1]>,
+    ) {
+        asked.resize(self.0.len(), Asked::default());
+        for (fault, asked) in self.0.iter().zip(asked) {
+            let counts = fault.kind.alternative(site).is_some();
+            let from = fault.from.as_ref().filter(|_| counts);
+            asked.is_now = from.is_some_and(&is_from);
+            asked.times += u64::from(asked.is_now);
+        }
+    }
+
+    /// The alternative of a choice on a path that has made these choices before. `asked` is what
+    /// [`Plan::count`] has counted, this choice included.
     pub fn pick_after<'s>(
         &self,
         before: impl IntoIterator<Item = &'s ChoiceSite>,
         site: &ChoiceSite,
+        asked: &[Asked],
     ) -> u32 {
-        let due = |fault: &&PlannedFault| fault.kind.alternative(site).is_some();
-        let mut due = Plan(self.0.iter().filter(due).cloned().collect());
-        if due.0.is_empty() {
+        let due = |(fault, _): &(&PlannedFault, Asked)| fault.kind.alternative(site).is_some();
+        let asked = asked
+            .iter()
+            .copied()
+            .chain(std::iter::repeat(Asked::default()));
+        let due: Vec<(&PlannedFault, Asked)> = self.0.iter().zip(asked).filter(due).collect();
+        let mut anywhere = Plan(
+            due.iter()
+                .map(|(fault, _)| PlannedFault::clone(fault))
+                .collect(),
+        );
+        if anywhere.0.is_empty() {
             return 0;
         }
-        for earlier in before {
-            due.pick(earlier, |_| false);
+        for (fault, (_, asked)) in anywhere.0.iter_mut().zip(&due) {
+            // What the path has counted, without this choice.
+            fault.asked = asked.times - u64::from(asked.is_now);
         }
-        due.pick(site, |_| false)
+        let now: Vec<bool> = due.iter().map(|(_, asked)| asked.is_now).collect();
+        for earlier in before {
+            anywhere.pick_where(earlier, |_, fault| fault.from.is_none());
+        }
+        anywhere.pick_where(site, |at, fault| fault.from.is_none() || now[at])
     }
+}
+
+/// How often a fault of calls from one place could have happened on a path.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Asked {
+    /// How often so far.
+    pub times: u64,
+    /// Whether the choice that was counted last is one of them.
+    pub is_now: bool,
 }
 
 #[cfg(test)]
@@ -224,11 +282,35 @@ mod tests {
         for (number, picked) in [(0, 0), (1, 0), (2, 0), (3, 1)] {
             let site = ChoiceSite::AllocationFault;
             assert_eq!(
-                plan.pick_after(&before[..number], &site),
+                plan.pick_after(&before[..number], &site, &[]),
                 picked,
                 "{number}"
             );
         }
-        assert_eq!(plan.pick_after(&before, &ChoiceSite::Schedule), 0);
+        assert_eq!(plan.pick_after(&before, &ChoiceSite::Schedule, &[]), 0);
+    }
+
+    #[test]
+    fn paths_count_calls_from_the_place_of_a_fault() {
+        let from = PlannedSite {
+            callsite: Some("put".to_owned()),
+            ..PlannedSite::default()
+        };
+        let fault = PlannedFault::new(PlannedKind::Allocation, 2, 2);
+        let plan = Plan(vec![
+            PlannedFault::new(PlannedKind::Allocation, 9, 9),
+            fault.from(Some(from)),
+        ]);
+        let site = ChoiceSite::AllocationFault;
+        assert!(plan.has_sites_of(&site) && !plan.has_sites_of(&ChoiceSite::Schedule));
+        let (mut before, mut asked) = (Vec::new(), SmallVec::new());
+        let picked = ["put", "main", "put", "main", "put"].map(|at| {
+            let is_from = |from: &PlannedSite| from.callsite.as_deref() == Some(at);
+            plan.count(&site, is_from, &mut asked);
+            let picked = plan.pick_after(&before, &site, &asked);
+            before.push(site.clone());
+            picked
+        });
+        assert_eq!(picked, [0, 0, 1, 0, 0]);
     }
 }

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind};
+use crate::external::intercepted;
 use crate::thread::OnReturn;
 use crate::value::Value;
 use crate::vm::{Arguments, Done, Handler, Interrupt, Vm};
@@ -188,6 +189,12 @@ impl<'a> Vm<'a> {
         args: SmallVec<[Value; 8]>,
     ) -> Result<(), Interrupt> {
         let name = &self.image.program().externals[id.0 as usize];
+        if self.image.intercepted(id).is_some() {
+            let values = args;
+            let done = intercepted(self, id, &Arguments { values, call, name })?;
+            self.finish(done);
+            return Ok(());
+        }
         self.operate(self.image.external(id), name, call, args)
     }
 
@@ -202,13 +209,19 @@ impl<'a> Vm<'a> {
             let message = format!("call of {name}, which is not defined");
             return Err(Bug::new(BugKind::Unsupported, message).into());
         };
-        match handler(self, &Arguments { values, call, name })? {
+        let done = handler(self, &Arguments { values, call, name })?;
+        self.finish(done);
+        Ok(())
+    }
+
+    /// Completes the call of a built-in operation.
+    pub(crate) fn finish(&mut self, done: Done) {
+        match done {
             Done::Void => self.finish_call(&[]),
             Done::Value(value) => self.finish_call(&[value]),
             Done::Values(values) => self.finish_call(&values),
             Done::Moved => {}
         }
-        Ok(())
     }
 
     /// Copies between two checked ranges; they may overlap.

@@ -1,9 +1,11 @@
 //! A loaded program: verified, with built-in operations resolved and memory laid out.
 
 use everett_ir::address;
-use everett_ir::code::{Body, Code, FunctionId, Program};
+use everett_ir::code::{Body, Code, ExternalId, FunctionId, Program};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use crate::external::{Intercepted, is_named};
 use crate::memory::Memory;
 use crate::stacks::ImageId;
 use crate::vm::Handler;
@@ -19,6 +21,8 @@ pub struct Image {
     /// segments of all programs.
     first_edge: u32,
     externals: Vec<Option<Handler>>,
+    /// What intercepted functions do if they do not fail, by their entry of [`Program::externals`].
+    intercepted: Vec<Option<Intercepted>>,
     assembly: Vec<Handler>,
     memory: Memory,
     tracks_floats: bool,
@@ -67,6 +71,7 @@ impl Image {
             number: ImageId::default(),
             first_segment: 0,
             externals,
+            intercepted: Vec::new(),
             assembly,
             tracks_floats,
             replaced: Vec::new(),
@@ -83,6 +88,45 @@ impl Image {
         }
         self.replaced = replaced.to_vec();
         self
+    }
+
+    /// Returns the same program with calls of these functions intercepted. Those that the vm does not
+    /// execute itself must have been lowered as intercepted.
+    pub fn intercepting(mut self, is_meant: &dyn Fn(&str) -> bool) -> Image {
+        let definitions = self.definitions();
+        let externals = self.program.externals.iter().zip(&self.externals);
+        let intercepted = externals.zip(definitions).map(|((name, handler), known)| {
+            let operation = || Some(Intercepted::Operation((*handler)?));
+            let definition = known.map(Intercepted::Definition);
+            is_named(name, is_meant).then(|| definition.or_else(operation))?
+        });
+        self.intercepted = intercepted.collect();
+        self
+    }
+
+    /// Returns the definition of each intercepted function: the last function with its name.
+    fn definitions(&self) -> Vec<Option<FunctionId>> {
+        let functions = &self.program.functions;
+        let numbered = || (0..).zip(functions);
+        let last: BTreeMap<&str, u32> = numbered()
+            .filter(|(_, function)| matches!(function.body, Body::Code(_)))
+            .map(|(id, function)| (function.name.as_str(), id))
+            .collect();
+        let mut definitions = vec![None; self.externals.len()];
+        for (own, function) in numbered() {
+            if let Body::External(id) = function.body
+                && let Some(found) = last.get(function.name.as_str())
+                && *found > own
+            {
+                definitions[id.0 as usize] = Some(FunctionId(*found));
+            }
+        }
+        definitions
+    }
+
+    /// Returns what an intercepted function does if it does not fail.
+    pub(crate) fn intercepted(&self, id: ExternalId) -> Option<Intercepted> {
+        self.intercepted.get(id.0 as usize).copied().flatten()
     }
 
     /// Returns the replacement of a function.

@@ -401,6 +401,7 @@ impl<'a> Vm<'a> {
                                 return self.interrupted(interrupt);
                             }
                         }
+                        Some(OnReturn::Fails { errno, value }) => self.fail_on_return(errno, value),
                         Some(OnReturn::Stop) | None => return Exit::Returned(results),
                     }
                     match self.cursor() {

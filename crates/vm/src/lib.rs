@@ -11,6 +11,7 @@ mod anywhere;
 mod atomic;
 mod bug;
 mod call;
+mod call_arguments;
 mod choice;
 pub mod external;
 mod floating;
@@ -44,10 +45,11 @@ pub use bug::{
     ABS_OF_LEAST, Bug, BugKind, BuildCheck, FAILED_CHECK, FaultCode, MOST_FRAMES, NativeFault,
     NativeSign, bytes,
 };
+pub use call_arguments::{ShownArgument, shown_arguments};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::{
-    CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, MISSING_ARGUMENTS, SYMBOLIC_TEXT, TEXT, is_within,
-    processor,
+    CHECK_MEMORY_ACCESS, FailingFunction, FunctionFailure, FunctionFaults, MAKE_SYMBOLIC,
+    MISSING_ARGUMENTS, STREAM_ERROR, SYMBOLIC_TEXT, TEXT, is_within, processor,
 };
 pub use image::{Image, ImageError, Replaced};
 pub use leak::{Leak, leak_finding, leaked_blocks};

@@ -70,6 +70,15 @@ pub trait Oracle {
     /// Chooses one of `0 .. alternatives`. All are explored.
     fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Suspend>;
 
+    /// Returns whether the answer to a choice about a failing call depends on where it comes from.
+    fn wants_origin(&self, _site: &ChoiceSite) -> bool {
+        false
+    }
+
+    /// Sets where the call of the next choice comes from, innermost first, and its arguments without
+    /// addresses.
+    fn called_from(&mut self, _sites: Vec<CallSite>, _arguments: Vec<String>) {}
+
     /// Sets the thread numbers of the alternatives of the next choice.
     fn offer_threads(&mut self, _threads: &[u32]) {}
 

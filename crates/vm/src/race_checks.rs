@@ -107,7 +107,7 @@ impl Vm<'_> {
     }
 
     /// Returns whether the running instruction belongs to the C library.
-    fn is_in_library(&self) -> bool {
+    pub(crate) fn is_in_library(&self) -> bool {
         let program = self.image.program();
         let file = self.thread.top().and_then(|frame| {
             let code = self.image.code(frame.function)?;

@@ -19,6 +19,14 @@ pub enum OnReturn {
     Stop,
     /// The unwinder continues with the result.
     Unwinder,
+    /// The caller's call instruction gets this result instead: the function has done its work, and
+    /// fails all the same.
+    Fails {
+        /// The errno that the function sets; 0 for none.
+        errno: u16,
+        /// The result.
+        value: i32,
+    },
 }
 
 /// A variadic argument (one beyond the named parameters).

@@ -117,7 +117,7 @@ impl<'a> Vm<'a> {
     /// Returns the frame below, unless exceptions cannot propagate to it.
     fn next_frame(&self, index: usize) -> Option<usize> {
         let crosses = match self.thread.frames.get(index) {
-            Some(frame) => frame.on_return == OnReturn::Caller,
+            Some(frame) => matches!(frame.on_return, OnReturn::Caller | OnReturn::Fails { .. }),
             None => true,
         };
         (index > 0 && crosses).then(|| index - 1)

@@ -28,6 +28,7 @@ mod exit_codes;
 mod fault_arguments;
 mod fault_corrupt;
 mod fault_examples;
+mod fault_functions;
 mod fault_nodes;
 mod fault_search;
 mod fault_unchecked;

@@ -307,6 +307,7 @@ impl<'a> Explorer<'a> {
             worker: Worker {
                 outside: config.outside.clone(),
                 plans: config.plans.clone(),
+                is_at: config.is_at.clone(),
                 merges: Self::merges_paths(&config, images),
                 seeds: config.seeds.clone(),
                 keeps_notes: config.tell_output,

@@ -12,9 +12,11 @@ use everett_scenario::Scenario;
 use everett_sim::{Network, Plan};
 use everett_vm::Image;
 
+use crate::call_sites::CallSites;
 use crate::config::explorer_config;
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Result, bail};
+use crate::load::Lowering;
 use crate::plans::plan_of;
 use crate::replaced::ReplacedFunctions;
 use crate::scenario::scenario_from;
@@ -58,7 +60,12 @@ pub(crate) fn prepare_from(
     let seed = args.seed.unwrap_or_default();
     let mut hosts = hosts((&scenario, seed), &mut programs, session)?;
     let replaced = ReplacedFunctions::of_run(args, &scenario);
-    let images = programs.load(args.lowering(), &replaced)?;
+    let fails_functions = |host: &WorldHost| !host.config.options.faults.functions.is_empty();
+    let lowering = Lowering {
+        intercepts: hosts.iter().any(fails_functions),
+        ..args.lowering()
+    };
+    let images = programs.load(lowering, &replaced)?;
     watched::place(&mut hosts, &images)?;
     let world = WorldConfig {
         network: network(&scenario, args),
@@ -67,6 +74,7 @@ pub(crate) fn prepare_from(
     };
     let config = ExplorerConfig {
         plans: plans(args, &hosts),
+        is_at: args.planned.is_some().then(CallSites::of_explored),
         hosts,
         world: Some(world),
         outside: crate::peers::outside(&scenario, args)?,

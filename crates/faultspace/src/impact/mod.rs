@@ -7,11 +7,11 @@ pub use pattern::Pattern;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::injector::functions;
 use crate::manager::{Ended, Seen};
 use crate::results::{Isolation, Outcome};
 use crate::settings::Impact;
 use crate::space::{Scenario, Value};
+use everett_linux::functions;
 
 /// Maximum contribution of a latency or throughput.
 const MAX_SLOWDOWN: f64 = 1000.0;

@@ -20,6 +20,7 @@ fn seen(test: Ended) -> Seen {
         core: None,
         wrong: None,
         stuck: BTreeSet::new(),
+        world: Default::default(),
     }
 }
 

@@ -1,15 +1,14 @@
 //! Injectors: how the faults of a scenario are injected. Each has one file, and one row in
 //! [`INJECTORS`].
 
-pub(crate) mod arguments;
 pub(crate) mod corrupt;
-pub mod functions;
 mod model;
 pub mod preload;
 mod ptrace;
 mod script;
 
 use everett_linux::Errno;
+use everett_linux::functions::CALLED;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -89,7 +88,7 @@ impl CallFault {
 pub struct WorldFault {
     /// The affected host; any if `None`.
     pub host: Option<String>,
-    /// The system call that fails, or `malloc`.
+    /// The system call that fails, or `malloc`, or a libc function, followed by `()`.
     pub call: Option<String>,
     /// The failure of the call, or the name of a fault of the scenario.
     pub fault: String,
@@ -100,6 +99,17 @@ pub struct WorldFault {
     /// From where the call comes; calls from elsewhere neither fail nor count.
     #[serde(default)]
     pub site: Option<Site>,
+}
+
+impl WorldFault {
+    /// Returns what must be able to fail in the world: a call, or a failure of a libc function.
+    pub(crate) fn failing(&self) -> Option<String> {
+        let call = self.call.as_ref()?;
+        Some(match call.ends_with(CALLED) {
+            true => format!("{call}:{}", self.fault),
+            false => call.clone(),
+        })
+    }
 }
 
 /// The injection that a manager performs.
@@ -219,7 +229,7 @@ pub const INJECTORS: &[InjectorRow] = &[
     },
     InjectorRow {
         name: "model",
-        about: "system calls, packets and hosts in a world of native programs",
+        about: "system calls, libc functions, packets and hosts in a world of native programs",
         injector: &model::Model,
     },
     InjectorRow {
@@ -327,10 +337,7 @@ fn errno(fault: &Fault) -> Result<Option<i32>, String> {
 
 /// Returns the number of an errno.
 pub(crate) fn errno_number(name: &str) -> Option<i32> {
-    if matches!(name, "EWOULDBLOCK") {
-        return Some(Errno::EAGAIN.0);
-    }
-    (1..134).find(|number| Errno(*number).name() == name)
+    Some(Errno::named(name)?.0)
 }
 
 fn retval(fault: &Fault) -> Result<Option<i64>, String> {

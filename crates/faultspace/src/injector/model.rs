@@ -1,8 +1,11 @@
-//! `model`: faults of the kernel model, of packets and of hosts, in a world of native programs.
+//! `model`: faults of the kernel model, of libc functions, of packets and of hosts, in a world of
+//! native programs.
 
 use everett::USUAL;
+use everett_linux::functions::{CALLED, Function, named};
+use everett_linux::{Errno, Row, failures, rows};
 
-use super::{Injection, Injector, Means, Site, WorldFault, errno, function, numbers};
+use super::{Injection, Injector, Means, Site, WorldFault, errno, function, numbers, retval};
 use crate::space::{Fault, Scenario};
 
 /// The injector.
@@ -20,6 +23,7 @@ const ATTRIBUTES: &[&str] = &[
     "syscall",
     "errno",
     "failure",
+    "retval",
     "callNumber",
     "number",
     "persistent",
@@ -71,6 +75,23 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
         "a fault has neither an attribute fault, a fault of the scenario, nor function, a system call"
             .to_owned()
     })?;
+    let is_system_call = |row: &&Row| row.name == function && row.number < 1024;
+    let row = rows().find(is_system_call);
+    let library = named(function.strip_suffix(CALLED).unwrap_or(&function));
+    // A libc function is meant if its return value is named, or if the model knows no such call.
+    let is_known = row.is_some() || ALLOCATORS.contains(&function.as_str());
+    if let Some(library) = library
+        && (function.ends_with(CALLED) || fault.any(&["retval"]).is_some() || !is_known)
+    {
+        return Ok(WorldFault {
+            host,
+            call: Some(format!("{}{CALLED}", library.name)),
+            fault: library_failure(fault, library)?,
+            first,
+            last,
+            site: Site::of(fault),
+        });
+    }
     if ALLOCATORS.contains(&function.as_str()) {
         let other = fault.any(&["errno", "failure"]).map(ToString::to_string);
         if let Some(other) = other.filter(|name| name != "ENOMEM") {
@@ -85,16 +106,16 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
             site: Site::of(fault),
         });
     }
-    let row = everett_linux::rows().find(|row| row.name == function && row.number < 1024);
-    let row = row.ok_or_else(|| format!("{function} is not a system call, nor malloc"))?;
-    let names = everett_linux::failures(row);
+    let row =
+        row.ok_or_else(|| format!("{function} is neither a system call nor a libc function"))?;
+    let names = failures(row);
     if names.is_empty() {
         return Err(format!("the model lets {function} never fail"));
     }
     let failure = match fault.any(&["failure"]).map(ToString::to_string) {
         Some(name) => name,
         None => match errno(fault)? {
-            Some(number) => everett_linux::Errno(number).name().to_owned(),
+            Some(number) => Errno(number).name().to_owned(),
             // Which of them a call can give depends on its descriptor, too.
             None => USUAL.to_owned(),
         },
@@ -115,10 +136,38 @@ fn world_fault(fault: &Fault) -> Result<WorldFault, String> {
     })
 }
 
+/// Returns the name of the failure of a libc function.
+fn library_failure(fault: &Fault, function: &Function) -> Result<String, String> {
+    if let Some(failure) = fault.any(&["failure"]) {
+        let name = function.name;
+        return Err(format!("{name} fails with an errno, not with {failure}"));
+    }
+    let errno = errno(fault)?.filter(|errno| *errno != 0);
+    let errno = errno.map(|errno| Errno(errno).name());
+    let usual = || usual_errno(function);
+    let Some(value) = retval(fault)? else {
+        let first = function.failures().into_iter().next().unwrap_or_default();
+        return Ok(errno.or_else(usual).map_or(first, str::to_owned));
+    };
+    let value = i32::try_from(value).map_err(|_| format!("{value} is no number of 32 bits"))?;
+    Ok(match errno.or_else(usual) {
+        Some(errno) if i64::from(value) == function.retval => errno.to_owned(),
+        errno => format!("{}={value}", errno.unwrap_or_default()),
+    })
+}
+
+/// Returns the first errno of a function after which programs do not simply try again.
+fn usual_errno(function: &Function) -> Option<&'static str> {
+    let is_passing = |name: &&&str| matches!(**name, "EINTR" | "EAGAIN");
+    let lasting = function.errnos.iter().find(|name| !is_passing(name));
+    lasting.or(function.errnos.first()).copied()
+}
+
 /// Groups of attributes that exclude each other.
 const ALTERNATIVES: &[&[&str]] = &[
     &["fault", "function", "call", "syscall"],
     &["fault", "errno", "failure"],
+    &["fault", "retval"],
     &["number", "callNumber", "packet"],
     // Only calls have a stack and arguments.
     &["fault", "callsite"],
@@ -144,6 +193,42 @@ fn check_contradictions(fault: &Fault) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libc_functions_fail_with_an_errno_and_a_value() {
+        for (text, call, failure) in [
+            ("function fopen", "fopen()", "EACCES"),
+            ("function fopen errno ENOMEM retval 0", "fopen()", "ENOMEM"),
+            ("function fopen64 errno EIO retval NULL", "fopen()", "EIO"),
+            ("function fopen errno 5 retval 7", "fopen()", "EIO=7"),
+            ("function strdup retval 0", "strdup()", "ENOMEM"),
+            ("function strdup", "malloc", "ENOMEM"),
+            (
+                "function malloc errno ENOMEM retval 0",
+                "malloc()",
+                "ENOMEM",
+            ),
+            ("function malloc errno ENOMEM", "malloc", "ENOMEM"),
+            ("function read errno EIO", "read", "EIO"),
+            ("function read errno EIO retval -1", "read()", "EIO"),
+            ("function accept retval -1", "accept()", "ECONNABORTED"),
+            ("function sem_wait", "sem_wait()", "EINTR"),
+            ("function pthread_create", "pthread_create()", "EAGAIN"),
+            ("function getenv", "getenv()", "=0"),
+            ("function getaddrinfo retval -2", "getaddrinfo()", "=-2"),
+        ] {
+            let fault = plan(text).unwrap();
+            assert_eq!(fault.call.as_deref(), Some(call), "{text}");
+            assert_eq!(fault.fault, failure, "{text}");
+            let is_library = call.ends_with(CALLED);
+            let failing = if is_library {
+                format!("{call}:{failure}")
+            } else {
+                call.to_owned()
+            };
+            assert_eq!(fault.failing(), Some(failing));
+        }
+    }
 
     fn plan(text: &str) -> Result<WorldFault, String> {
         match Model.plan(&Scenario::parse(text).unwrap(), &Means::default())? {
@@ -181,7 +266,14 @@ mod tests {
         for (text, said) in [
             ("function getpid", "never fail"),
             ("function read errno ENOTEMPTY", "not with ENOTEMPTY"),
-            ("function frobnicate", "not a system call"),
+            (
+                "function frobnicate",
+                "neither a system call nor a libc function",
+            ),
+            ("function fopen errno EIO failure short", "errno or failure"),
+            ("function fopen failure short", "not with short"),
+            ("function fopen retval 4294967296", "no number of 32 bits"),
+            ("fault lost retval 0", "fault or retval"),
             ("host a", "neither"),
             ("fault lost packet x", "number of a packet"),
             ("fault lost colour red", "no attribute colour"),

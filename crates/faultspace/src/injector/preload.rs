@@ -5,7 +5,6 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::functions::{FUNCTIONS, named};
 use super::{
     CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, Site, errno, errno_number, function,
     numbers, retval,
@@ -13,6 +12,7 @@ use super::{
 use crate::error::{Error, Result};
 use crate::manager::{Injected, Seen};
 use crate::space::{Fault, Scenario};
+use everett_linux::functions::{FUNCTIONS, named};
 
 /// The injector.
 pub(super) struct Preload;

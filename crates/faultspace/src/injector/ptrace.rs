@@ -3,12 +3,12 @@
 
 use everett_linux::Errno;
 
-use super::functions::named;
 use super::{
     CALL_ATTRIBUTES, CallFault, Injection, Injector, Means, Site, errno, errno_number, function,
     numbers, retval,
 };
 use crate::space::{Fault, Scenario};
+use everett_linux::functions::named;
 
 /// The injector.
 pub(super) struct Ptrace;

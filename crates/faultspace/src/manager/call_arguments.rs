@@ -1,15 +1,15 @@
 //! Reads the arguments of a call from the memory of the process that makes it.
 
-use everett_linux::{ShownArgument, shown_arguments, shown_arguments_of};
+use everett_linux::{
+    ShownArgument, shown_arguments, shown_arguments_of, shown_arguments_of_function,
+};
 use nix::unistd::Pid;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::injector::arguments::of_function;
-
 /// Returns the arguments of a libc function; they are in memory at an address.
 pub(super) fn of_function_at(pid: Pid, function: &str, address: u64) -> Vec<String> {
-    let shown = of_function(function);
+    let shown = shown_arguments_of_function(function);
     let mut bytes = [0; 48];
     match memory(pid) {
         Some(memory) if !shown.is_empty() && memory.read_exact_at(&mut bytes, address).is_ok() => {

@@ -14,26 +14,29 @@ pub(super) fn variable(own: &Path) -> (String, String) {
     )
 }
 
+/// Maximum number of files of one run of gcov: arguments have a maximum length.
+const MOST_FILES: usize = 200;
+
 /// Returns the covered lines, as `FILE:LINE`.
 pub(super) fn lines(own: &Path) -> Vec<String> {
     let prefix = own.join("gcov");
     let mut counts = Vec::new();
     find(&prefix, &mut counts);
     counts.sort();
-    let mut lines = BTreeSet::new();
-    for file in counts {
+    counts.retain(|file| {
         // The notes are where the program was built; gcov wants them next to the counts.
         let notes = file.with_extension("gcno");
-        let Ok(real) = notes
-            .strip_prefix(&prefix)
-            .map(|path| Path::new("/").join(path))
-        else {
-            continue;
+        let Ok(path) = notes.strip_prefix(&prefix) else {
+            return false;
         };
-        let _ = std::os::unix::fs::symlink(&real, &notes);
+        let _ = std::os::unix::fs::symlink(Path::new("/").join(path), &notes);
+        true
+    });
+    let mut lines = BTreeSet::new();
+    for some in counts.chunks(MOST_FILES) {
         let gcov = Command::new("gcov")
             .args(["--json-format", "--stdout"])
-            .arg(&file)
+            .args(some)
             .current_dir(&prefix)
             .stdin(Stdio::null())
             .stderr(Stdio::null())
@@ -60,14 +63,14 @@ fn find(folder: &Path, counts: &mut Vec<PathBuf>) {
 }
 
 fn add(json: &[u8], lines: &mut BTreeSet<String>) {
-    let Ok(read) = serde_json::from_slice::<serde_json::Value>(json) else {
-        return;
-    };
-    for file in read["files"].as_array().into_iter().flatten() {
-        let name = file["file"].as_str().unwrap_or_default();
-        for line in file["lines"].as_array().into_iter().flatten() {
-            if line["count"].as_u64().unwrap_or(0) > 0 {
-                lines.insert(format!("{name}:{}", line["line_number"]));
+    let of_each = serde_json::Deserializer::from_slice(json).into_iter::<serde_json::Value>();
+    for read in of_each.map_while(Result::ok) {
+        for file in read["files"].as_array().into_iter().flatten() {
+            let name = file["file"].as_str().unwrap_or_default();
+            for line in file["lines"].as_array().into_iter().flatten() {
+                if line["count"].as_u64().unwrap_or(0) > 0 {
+                    lines.insert(format!("{name}:{}", line["line_number"]));
+                }
             }
         }
     }

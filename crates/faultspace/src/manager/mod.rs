@@ -21,10 +21,12 @@ mod supervise;
 mod tracer;
 mod virtual_files;
 
+use everett::PlannedRun;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::injector::Injection;
 use crate::results::Isolation;
@@ -191,6 +193,26 @@ pub struct Seen {
     /// Hosts of a world that do not end, and are not expected to wait.
     #[serde(default)]
     pub stuck: BTreeSet<String>,
+    /// The run of a world in this process, from which a trace can be written.
+    #[serde(skip)]
+    pub(crate) world: WorldRun,
+}
+
+/// A run of a world, if there is one.
+#[derive(Clone, Default)]
+pub(crate) struct WorldRun(pub(crate) Option<Arc<PlannedRun>>);
+
+impl PartialEq for WorldRun {
+    fn eq(&self, _: &WorldRun) -> bool {
+        // What was observed of it is in the other fields.
+        true
+    }
+}
+
+impl std::fmt::Debug for WorldRun {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "WorldRun({})", self.0.is_some())
+    }
 }
 
 impl Seen {
@@ -213,6 +235,7 @@ impl Seen {
             core: None,
             wrong: None,
             stuck: Default::default(),
+            world: Default::default(),
         }
     }
 }

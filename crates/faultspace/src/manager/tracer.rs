@@ -13,9 +13,9 @@ use super::call_arguments::{of_function_at, of_registers};
 use super::sites::{Sites, identity, outside_injector};
 use super::stack::{Unwinder, texts};
 use super::{Crash, Injected, SiteOfCall};
-use crate::injector::functions::FUNCTIONS;
 use crate::injector::preload::ASK_TRACER;
 use crate::injector::{CallFault, Site, is_shell};
+use everett_linux::functions::FUNCTIONS;
 
 /// A process: its program and its own counts of calls.
 #[derive(Clone, Default)]

@@ -236,7 +236,7 @@ impl Body<'_, '_> {
                 }
             }
             // A call of an undefined weak function jumps to address zero.
-            Some(FunctionRole::Missing) | None => Resolved::Unknown,
+            Some(FunctionRole::Missing | FunctionRole::Intercepted(_)) | None => Resolved::Unknown,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Breakpoints in native programs: allocators, watched instructions and reports of checked builds.
 
 use everett_linux::{Errno, Guest, TaskName, shown_arguments, shown_arguments_of};
-use everett_vm::{BugKind, ExecContext};
+use everett_vm::{BugKind, ExecContext, FunctionFailure};
 use std::sync::Arc;
 
 use super::{Call, NativeConfig, NativeEnd, NativeError, NativeMachine};
@@ -9,6 +9,7 @@ use crate::allocations::{Allocator, AllocatorCall, Request};
 use crate::arithmetic::Arithmetic;
 use crate::call_stack::{CallOrigin, NativeStack, SEARCHED, SEARCHED_AT_PANIC, ThreadStack};
 use crate::events::EventKind;
+use crate::failing::{FailingCall, Point};
 use crate::jumps::Jumps;
 use crate::known::KnownProgram;
 use crate::leaks;
@@ -19,7 +20,7 @@ use crate::points::Lines;
 use crate::races::{AtAccess, Races};
 use crate::replacements;
 use crate::sandbox::SandboxKind;
-use crate::tracee::{Stopped, Tracee};
+use crate::tracee::{Registers, Stopped, Tracee};
 
 /// The relation of a thread's stop to the allocator and to other breakpoints.
 pub(super) enum AtAllocator {
@@ -53,12 +54,21 @@ fn huge_allocation(bytes: u64) -> NativeEnd {
     }
 }
 
-/// An allocation that a thread is about to make.
+/// A breakpoint at which a thread is about to do something that can fail.
 #[derive(Copy, Clone)]
-pub(super) struct Allocation {
+pub(super) struct AtEntry {
     /// The address of the breakpoint at which the thread is stopped.
     address: u64,
-    request: Request,
+    what: Intercepted,
+}
+
+/// What a thread is about to do at a breakpoint.
+#[derive(Copy, Clone)]
+enum Intercepted {
+    /// It requests memory.
+    Request(Request),
+    /// It calls a libc function that can fail, with this index.
+    Function(usize),
 }
 
 impl NativeConfig {
@@ -81,7 +91,7 @@ impl NativeConfig {
     }
 
     /// Returns the facts about a program, if its file can be read.
-    fn known_program(&self, image: usize) -> Option<Arc<KnownProgram>> {
+    pub(super) fn known_program(&self, image: usize) -> Option<Arc<KnownProgram>> {
         self.known.get(self.programs.get(image)?).ok()
     }
 
@@ -203,6 +213,9 @@ impl NativeMachine<'_> {
         if self.at_replaced(name)? || self.at_line(name)? {
             return Ok(AtAllocator::GoesOn);
         }
+        if let Some(at) = self.at_failing_function(name)? {
+            return Ok(at);
+        }
         if let Some(at) = self.at_shared_access(name)? {
             return Ok(at);
         }
@@ -281,11 +294,11 @@ impl NativeMachine<'_> {
         let Some(stop) = allocator.stopped_at(&registers) else {
             return Ok(AtAllocator::Not);
         };
-        let allocation = Some(Allocation {
+        let entry = Some(AtEntry {
             address: stop.address(),
-            request: stop.request(&registers),
+            what: Intercepted::Request(stop.request(&registers)),
         });
-        self.note_origin(name, allocation)?;
+        self.note_origin(name, entry)?;
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(AtAllocator::Not);
         };
@@ -309,12 +322,82 @@ impl NativeMachine<'_> {
             }
             native.allocator_call = Some(stop.enter(&mut native.tracee, &registers, request));
         }
-        self.note_injected(name, allocation)?;
+        self.note_injected(name, entry)?;
         let Some(native) = self.threads.get_mut(&name) else {
             return Ok(AtAllocator::Not);
         };
         let stopped = stop.step_over(&mut native.tracee, registers)?;
         Ok(AtAllocator::after(stopped))
+    }
+
+    /// Handles a thread that stopped at the entry of a libc function that may fail, or has returned
+    /// from one that does.
+    fn at_failing_function(&mut self, name: TaskName) -> Result<Option<AtAllocator>, NativeError> {
+        if self.failing.is_empty() {
+            return Ok(None);
+        }
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        let registers = native.tracee.registers()?;
+        if FailingCall::has_returned(&registers)
+            && let Some(call) = native.failing_call.take()
+        {
+            call.leave(&mut native.tracee, registers)?;
+            return Ok(Some(AtAllocator::GoesOn));
+        }
+        let Some(point) = self.failing.reached(native.image, &registers) else {
+            return Ok(None);
+        };
+        let failure = self.ask_function_fault(name, &point, &registers)?;
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Ok(None);
+        };
+        if let Some(failure) = failure {
+            let function = &self.config.host.options.faults.functions[point.function];
+            if !function.is_done {
+                point.fail(function, failure, (&mut native.tracee, registers))?;
+                return Ok(Some(AtAllocator::GoesOn));
+            }
+            let call = Point::fail_later(failure, &mut native.tracee, &registers);
+            native.failing_call = Some(call);
+        }
+        let stopped = point.step_over(&mut native.tracee, registers)?;
+        Ok(stopped.map(|stopped| match stopped {
+            Stopped::Signal(libc::SIGTRAP) => AtAllocator::GoesOn,
+            other => AtAllocator::Stopped(other),
+        }))
+    }
+
+    /// Asks, as the vm does, whether a call of a libc function fails, unless the library makes it.
+    fn ask_function_fault(
+        &mut self,
+        name: TaskName,
+        point: &Point,
+        registers: &Registers,
+    ) -> Result<Option<FunctionFailure>, NativeError> {
+        let Some(native) = self.threads.get(&name) else {
+            return Ok(None);
+        };
+        let Some(known) = self.config.known_program(usize::from(native.image.0)) else {
+            return Ok(None);
+        };
+        if native.allocator_call.is_some()
+            || native.failing_call.is_some()
+            || point.is_called_by_library(&known, &native.tracee, registers)?
+        {
+            return Ok(None);
+        }
+        let at = Some(AtEntry {
+            address: point.address,
+            what: Intercepted::Function(point.function),
+        });
+        self.note_origin(name, at)?;
+        let failure = self
+            .host
+            .ask_function_fault(&mut around!(self), point.function);
+        self.note_injected(name, at)?;
+        Ok(failure)
     }
 
     /// Makes a thread that has called a replaced function return from it at once.
@@ -507,12 +590,12 @@ impl NativeMachine<'_> {
     pub(super) fn note_injected(
         &mut self,
         name: TaskName,
-        allocation: Option<Allocation>,
+        entry: Option<AtEntry>,
     ) -> Result<(), NativeError> {
         if std::mem::take(&mut self.oracle.has_injected) {
-            let at = allocation.map(|allocation| allocation.address);
+            let at = entry.map(|entry| entry.address);
             let stack = self.stack_of(name, (at, None), SEARCHED)?;
-            let arguments = self.arguments_of(name, allocation);
+            let arguments = self.arguments_of(name, entry);
             self.injected.push(CallOrigin { stack, arguments });
         }
         Ok(())
@@ -522,27 +605,28 @@ impl NativeMachine<'_> {
     pub(super) fn note_origin(
         &mut self,
         name: TaskName,
-        allocation: Option<Allocation>,
+        entry: Option<AtEntry>,
     ) -> Result<(), NativeError> {
         let Some(has_stack) = self.oracle.needs_origin() else {
             return Ok(());
         };
-        let at = allocation.map(|allocation| allocation.address);
+        let at = entry.map(|entry| entry.address);
         let stack = match has_stack {
             true => self.stack_of(name, (at, None), 0)?,
             false => NativeStack::default(),
         };
-        let arguments = self.arguments_of(name, allocation);
+        let arguments = self.arguments_of(name, entry);
         self.oracle.origin = Some(CallOrigin { stack, arguments });
         Ok(())
     }
 
-    /// Returns the arguments of the call that a thread makes: of an allocation, its size.
-    fn arguments_of(&mut self, name: TaskName, allocation: Option<Allocation>) -> Vec<String> {
-        if let Some(allocation) = allocation {
-            return match allocation.request {
-                Request::Bytes(bytes) => vec![bytes.to_string()],
-                Request::Other => Vec::new(),
+    /// Returns the arguments of the call that a thread makes; of an allocation, its size.
+    fn arguments_of(&mut self, name: TaskName, entry: Option<AtEntry>) -> Vec<String> {
+        if let Some(entry) = entry {
+            return match entry.what {
+                Intercepted::Request(Request::Bytes(bytes)) => vec![bytes.to_string()],
+                Intercepted::Request(Request::Other) => Vec::new(),
+                Intercepted::Function(function) => self.function_arguments(name, function),
             };
         }
         let Some(native) = self.threads.get_mut(&name) else {
@@ -556,6 +640,30 @@ impl NativeMachine<'_> {
         shown_arguments(&shown, call.args, |address, into| {
             tracee.read(address, into)
         })
+    }
+
+    /// Returns the arguments of the libc function at whose entry a thread is.
+    fn function_arguments(&mut self, name: TaskName, function: usize) -> Vec<String> {
+        let Some(native) = self.threads.get_mut(&name) else {
+            return Vec::new();
+        };
+        let Ok(registers) = native.tracee.registers() else {
+            return Vec::new();
+        };
+        let Registers {
+            rdi,
+            rsi,
+            rdx,
+            rcx,
+            r8,
+            r9,
+            ..
+        } = registers;
+        let tracee = &mut native.tracee;
+        let functions = &self.config.host.options.faults.functions;
+        let shown = &functions[function].arguments;
+        let words = [rdi, rsi, rdx, rcx, r8, r9];
+        shown_arguments(shown, words, |address, into| tracee.read(address, into))
     }
 
     fn record_stack_of(
@@ -591,6 +699,7 @@ impl NativeMachine<'_> {
             tables: &known.tables,
             bias: known.allocator.bias_of(&native.tracee)?,
             allocator_call: native.allocator_call,
+            hidden: native.failing_call.as_ref().map(FailingCall::hidden),
         };
         let addresses = thread.addresses(behind, searched);
         Ok(addresses.symbolise(thread.bias, known.frames()))

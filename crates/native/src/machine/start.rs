@@ -115,6 +115,7 @@ impl<'c> NativeMachine<'c> {
             jumps: started.jumps,
             panics: started.panics,
             replacements: started.replacements,
+            failing: started.failing,
             line_coverage: started.line_coverage,
             races: started.races,
             channel,
@@ -285,6 +286,7 @@ struct Started {
     activity: Activity,
     allocators: Vec<Allocator>,
     replacements: Replacements,
+    failing: FailingFunctions,
     line_coverage: LineCoverage,
     access_points: AccessPoints,
     arithmetic: Arithmetic,
@@ -331,6 +333,7 @@ impl Started {
                 image,
                 pending: None,
                 allocator_call: None,
+                failing_call: None,
                 held_write: None,
                 halfway_at: None,
                 preempted_at: None,
@@ -376,6 +379,10 @@ impl Started {
         let number = usize::from(image.0);
         if let Some(allocator) = self.allocators.get_mut(number) {
             allocator.watch(tracee, oracle.expects(BugKind::Leak))?;
+        }
+        if let Some(known) = config.known_program(number) {
+            let functions = &config.host.options.faults.functions;
+            self.failing.watch(image, functions, &known, tracee)?;
         }
         if let Some(functions) = config.replaced.get(number) {
             let program = &config.programs[number];

@@ -102,6 +102,7 @@ impl NativeMachine<'_> {
             image,
             pending: None,
             allocator_call: None,
+            failing_call: None,
             held_write: None,
             halfway_at: None,
             preempted_at: None,
@@ -190,11 +191,18 @@ impl NativeMachine<'_> {
         let image = usize::from(execution.image.0);
         NativeMachine::set_checks(self.config, image, &mut native.tracee);
         native.allocator_call = None;
+        native.failing_call = None;
         native.loading = loading::begin(&mut native.tracee)?;
         native.has_initialised_tls = false;
         self.heaps.remove(&name.pid);
         if let Some(allocator) = self.allocators.get_mut(usize::from(execution.image.0)) {
             allocator.watch(&mut native.tracee, self.oracle.expects(BugKind::Leak))?;
+        }
+        if let Some(known) = self.config.known_program(image) {
+            let functions = &self.config.host.options.faults.functions;
+            let tracee = &mut native.tracee;
+            self.failing
+                .watch(execution.image, functions, &known, tracee)?;
         }
         if let Some(functions) = self.config.replaced.get(usize::from(execution.image.0)) {
             let tracee = &mut native.tracee;

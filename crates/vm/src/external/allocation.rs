@@ -4,6 +4,7 @@ use everett_expr::ExprId;
 
 use super::{Operation, replaced};
 use crate::bug::{Bug, BugKind};
+use crate::call_arguments::ShownArgument;
 use crate::choice::ChoiceSite;
 use crate::memory::ObjectKind;
 use crate::oracle::Note;
@@ -100,8 +101,9 @@ impl Vm<'_> {
             };
             return Err(Bug::new(BugKind::HugeAllocation, message).into());
         }
-        if self.malloc_faults > 0 && self.choose(&ChoiceSite::AllocationFault, 2)? == 1 {
+        if self.malloc_faults > 0 && self.choose_allocation_fault(size)? {
             self.malloc_faults -= 1;
+            self.function_faults.left = self.function_faults.left.saturating_sub(1);
             let stack = self.stack();
             self.failed_allocations.push(stack);
             return Ok(self.exhausted());
@@ -131,6 +133,13 @@ impl Vm<'_> {
             }
             None => Ok(self.exhausted()),
         }
+    }
+
+    /// Asks the oracle whether an allocation fails.
+    fn choose_allocation_fault(&mut self, size: Value) -> Result<bool, Interrupt> {
+        let shown = || vec![ShownArgument::Size];
+        let picked = self.choose_failure((&ChoiceSite::AllocationFault, 2), shown, &[size])?;
+        Ok(picked == 1)
     }
 
     /// Returns null and sets `errno`.

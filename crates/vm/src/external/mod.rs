@@ -13,6 +13,7 @@ mod bytes_tests;
 mod control;
 mod environment;
 mod exceptions;
+mod failing;
 mod intrinsics;
 mod jumps;
 mod long_double;
@@ -32,6 +33,8 @@ mod vectors;
 
 pub use api::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, MISSING_ARGUMENTS, SYMBOLIC_TEXT, TEXT};
 pub use assembly::processor;
+pub use failing::{FailingFunction, FunctionFailure, FunctionFaults, STREAM_ERROR};
+pub(crate) use failing::{Intercepted, intercepted};
 pub use replacement::is_within;
 
 use everett_ir::code::{Assembly, Program};
@@ -99,6 +102,11 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Operation>> = LazyLock::
         .map(|row| (row.name, row))
         .collect()
 });
+
+/// Returns whether a function has one of these names, whatever it is written in.
+pub fn is_named(symbol: &str, is_meant: impl Fn(&str) -> bool) -> bool {
+    is_meant(plain_name(symbol))
+}
 
 /// Returns the symbol as the tables list it: libc functions that are written in Zig have a
 /// namespace prefix (`c.string.strlen`).

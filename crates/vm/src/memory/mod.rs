@@ -417,6 +417,27 @@ impl Memory {
         }
     }
 
+    /// Reads a text up to its NUL. Bytes behind it are 0, and symbolic bytes a control character.
+    /// Returns `false` if there is no memory.
+    pub fn read_text(&self, address: u64, into: &mut [u8]) -> bool {
+        const SYMBOLIC: u8 = 1;
+        into.fill(0);
+        let mut byte = Vec::with_capacity(1);
+        for (offset, place) in (0..).zip(&mut *into) {
+            let at = address.saturating_add(offset);
+            let Some(object) = self.object_at(at, 1) else {
+                return offset > 0;
+            };
+            byte.clear();
+            let is_concrete = object.read_concrete(at - object.start, 1, &mut byte);
+            *place = if is_concrete { byte[0] } else { SYMBOLIC };
+            if *place == 0 {
+                break;
+            }
+        }
+        true
+    }
+
     /// Loads `len` (1 to 8) bytes.
     #[inline(always)]
     pub fn load(&self, arena: &mut Arena, address: u64, len: usize) -> Result<Value, AccessFault> {

@@ -115,6 +115,7 @@ impl Build {
         self.module.types.compute_layouts().unwrap();
         let options = LowerOptions {
             is_vm_operation: &|name| name == "taken",
+            is_intercepted: &|name| name == "met",
             promote,
             check_subobjects: false,
         };

@@ -120,6 +120,7 @@ fn calls_find_what_the_vm_takes_over() {
     };
     let plain = build.function("plain", &[], void, ret);
     let taken = build.function("taken", &[], void, ret);
+    let met = build.function("met", &[], void, ret);
     let signature = build.ty(Type::Function {
         result: void,
         params: [].into(),
@@ -129,7 +130,7 @@ fn calls_find_what_the_vm_takes_over() {
     build.module.functions[absent.index()].linkage = Linkage::ExternalWeak;
     build.function("caller", &[], void, |_, body| {
         body.block();
-        for callee in [plain, taken, absent] {
+        for callee in [plain, taken, absent, met] {
             body.function.calls.push(Call {
                 callee: Value::Function(callee),
                 signature,
@@ -160,6 +161,18 @@ fn calls_find_what_the_vm_takes_over() {
     assert_eq!(program.externals[external.0 as usize], "taken");
     assert!(matches!(code.calls[2].callee, Callee::Pointer(_)));
     assert_eq!(program.symbols["absent"], 0);
+    // The definition of an intercepted function is behind all others, and its name means the operation.
+    let Callee::External(external) = code.calls[3].callee else {
+        panic!("{:?}", code.calls[3])
+    };
+    assert_eq!(program.externals[external.0 as usize], "met");
+    let named = program.function("met").unwrap();
+    let last = program.functions.last().unwrap();
+    assert!(matches!(
+        program.functions[named.0 as usize].body,
+        Body::External(_)
+    ));
+    assert!(last.name == "met" && matches!(last.body, Body::Code(_)));
     // One segment at the start and one after each call.
     assert_eq!(
         program
@@ -167,7 +180,7 @@ fn calls_find_what_the_vm_takes_over() {
             .iter()
             .filter(|(function, _)| *function == id)
             .count(),
-        4
+        5
     );
 }
 
@@ -180,6 +193,7 @@ fn contents_that_cannot_be_computed_are_an_error() {
     build.module.types.compute_layouts().unwrap();
     let options = LowerOptions {
         is_vm_operation: &|_| false,
+        is_intercepted: &|_| false,
         promote: true,
         check_subobjects: false,
     };

@@ -1,5 +1,9 @@
-//! The table of libc functions that `preload` can fail, with their return values on failure and
-//! their errnos.
+//! The table of libc functions that fault injection can make fail, with their return values on
+//! failure and their errnos.
+
+use everett_vm::FunctionFailure;
+
+use crate::errno::Errno;
 
 /// A libc function.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -234,6 +238,64 @@ pub fn named(name: &str) -> Option<&'static Function> {
         .find(|function| function.name == name || function.aliases.contains(&name))
 }
 
+/// What follows the name of a libc function, in filters and choices: system calls may have the same
+/// names.
+pub const CALLED: &str = "()";
+
+/// The filter that means all libc functions.
+pub(crate) const ANY: &str = "*()";
+
+/// Functions that set the error indicator of a stream when they fail, with the stream's argument.
+pub(crate) const STREAMS: &[(&str, usize)] = &[
+    ("fread", 3),
+    ("fwrite", 3),
+    ("fgets", 2),
+    ("fputs", 1),
+    ("getline", 2),
+    ("getdelim", 3),
+    ("fflush", 0),
+];
+
+impl Function {
+    /// Returns the names of its usual failures.
+    pub fn failures(&self) -> Vec<String> {
+        let numbered = Errno(self.retval as i32);
+        match self.errnos {
+            [] if self.returns_error() => vec![numbered.name().to_owned()],
+            [] => vec![format!("={}", self.retval)],
+            errnos => errnos.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    /// Returns the failure with a name: `ERRNO`, `ERRNO=VALUE` or `=VALUE`.
+    pub fn failure(&self, name: &str) -> Option<FunctionFailure> {
+        let (errno, value) = match name.split_once('=') {
+            Some((errno, value)) => (errno, Some(value.parse::<i32>().ok()?)),
+            None => (name, None),
+        };
+        let errno = match errno {
+            "" => None,
+            errno => Some(Errno::named(errno)?.0),
+        };
+        if errno.is_none() && value.is_none() {
+            return None;
+        }
+        let usual = errno.filter(|_| self.returns_error());
+        let value = value.or(usual).map_or(self.retval, i64::from);
+        let errno = errno.filter(|_| !self.returns_error());
+        Some(FunctionFailure {
+            name: name.to_owned(),
+            errno: errno.map(|errno| errno as u32),
+            value,
+        })
+    }
+}
+
+/// Returns the function that a filter or a choice means, if it means one.
+pub fn called(name: &str) -> Option<&'static Function> {
+    named(name.strip_suffix(CALLED)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,10 +310,25 @@ mod tests {
                 assert!(seen.insert(alias), "{alias}");
             }
             for errno in function.errnos {
-                assert!(crate::injector::errno_number(errno).is_some(), "{errno}");
+                assert!(Errno::named(errno).is_some(), "{errno}");
             }
         }
         assert!(FUNCTIONS.len() > 100);
         assert_eq!(named("open64").unwrap().name, "open");
+    }
+
+    #[test]
+    fn failures_have_an_errno_a_value_or_both() {
+        let failure = |function: &str, name: &str| {
+            let failure = named(function).unwrap().failure(name)?;
+            Some((failure.errno, failure.value))
+        };
+        assert_eq!(failure("fopen", "EIO"), Some((Some(5), 0)));
+        assert_eq!(failure("fopen", "EIO=7"), Some((Some(5), 7)));
+        assert_eq!(failure("fopen", "=7"), Some((None, 7)));
+        assert_eq!(failure("pthread_create", "EAGAIN"), Some((None, 11)));
+        for wrong in ["", "=", "EWHAT", "=x", "EIO="] {
+            assert_eq!(failure("fopen", wrong), None, "{wrong}");
+        }
     }
 }

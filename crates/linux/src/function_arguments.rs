@@ -1,7 +1,6 @@
-//! The arguments by which a call is told from others with the same stack: those of libc functions, and
-//! how faults name them.
+//! The arguments of libc functions, by which a call is told from others with the same stack.
 
-use everett_linux::ShownArgument;
+use everett_vm::ShownArgument;
 
 /// The arguments of libc functions: `s` is a text, `i` and `n` are numbers, `-` is an address.
 const FUNCTIONS: &[(&str, &str)] = &[
@@ -131,7 +130,7 @@ const FUNCTIONS: &[(&str, &str)] = &[
 ];
 
 /// Returns what the arguments of a libc function are, as far as they are known.
-pub(crate) fn of_function(name: &str) -> Vec<ShownArgument> {
+pub fn shown_arguments_of_function(name: &str) -> Vec<ShownArgument> {
     let row = FUNCTIONS.iter().find(|(function, _)| *function == name);
     let letters = row.map_or("", |(_, letters)| letters);
     let kind = |letter: char| match letter {
@@ -146,7 +145,7 @@ pub(crate) fn of_function(name: &str) -> Vec<ShownArgument> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::injector::functions::named;
+    use crate::functions::named;
 
     #[test]
     fn the_table_has_functions_that_can_be_failed() {
@@ -154,7 +153,10 @@ mod tests {
             assert_eq!(named(name).map(|row| row.name), Some(*name));
             assert!(letters.len() <= 6 && letters.chars().all(|c| "sin-".contains(c)));
         }
-        assert_eq!(of_function("fopen"), [ShownArgument::Text; 2]);
-        assert_eq!(of_function("frobnicate"), []);
+        assert_eq!(
+            shown_arguments_of_function("fopen"),
+            [ShownArgument::Text; 2]
+        );
+        assert_eq!(shown_arguments_of_function("frobnicate"), []);
     }
 }
