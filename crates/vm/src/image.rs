@@ -5,7 +5,6 @@ use everett_ir::code::{Body, Code, ExternalId, FunctionId, Program};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use crate::external::{Intercepted, is_named};
 use crate::memory::Memory;
 use crate::stacks::ImageId;
 use crate::vm::Handler;
@@ -29,6 +28,15 @@ pub struct Image {
     replaced: Vec<Replaced>,
     /// Addresses of the functions that pointers can refer to, in order.
     pointed_to: OnceLock<Vec<u64>>,
+}
+
+/// What the vm does if an intercepted call does not fail.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Intercepted {
+    /// It executes the program's own definition.
+    Definition(FunctionId),
+    /// It executes its own operation.
+    Operation(Handler),
 }
 
 /// A function of the program that the vm does not execute: a call returns any number of a range, as
@@ -90,7 +98,7 @@ impl Image {
         self
     }
 
-    /// Returns the same program with calls of these functions intercepted. Those that the vm does not
+    /// Returns the same program with calls of these symbols intercepted. Those that the vm does not
     /// execute itself must have been lowered as intercepted.
     pub fn intercepting(mut self, is_meant: &dyn Fn(&str) -> bool) -> Image {
         let definitions = self.definitions();
@@ -98,7 +106,7 @@ impl Image {
         let intercepted = externals.zip(definitions).map(|((name, handler), known)| {
             let operation = || Some(Intercepted::Operation((*handler)?));
             let definition = known.map(Intercepted::Definition);
-            is_named(name, is_meant).then(|| definition.or_else(operation))?
+            is_meant(name).then(|| definition.or_else(operation))?
         });
         self.intercepted = intercepted.collect();
         self

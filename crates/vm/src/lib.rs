@@ -15,6 +15,7 @@ mod call_arguments;
 mod choice;
 pub mod external;
 mod floating;
+mod function_faults;
 mod image;
 mod integer;
 mod interpreter;
@@ -48,9 +49,10 @@ pub use bug::{
 pub use call_arguments::{ShownArgument, shown_arguments};
 pub use choice::{ChoiceSite, FaultNames, UnknownSite};
 pub use external::{
-    CHECK_MEMORY_ACCESS, FailingFunction, FunctionFailure, FunctionFaults, MAKE_SYMBOLIC,
-    MISSING_ARGUMENTS, STREAM_ERROR, SYMBOLIC_TEXT, TEXT, is_within, processor,
+    CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, MISSING_ARGUMENTS, SYMBOLIC_TEXT, TEXT, is_within,
+    processor,
 };
+pub use function_faults::{FailingFunction, FunctionFailure, FunctionFaults, STREAM_ERROR};
 pub use image::{Image, ImageError, Replaced};
 pub use leak::{Leak, leak_finding, leaked_blocks};
 pub use memory::{

@@ -7,9 +7,8 @@ use smallvec::SmallVec;
 use triomphe::Arc;
 
 use crate::bug::{Bug, BugKind, MOST_FRAMES};
-use crate::call_arguments::{ShownArgument, shown_arguments};
 use crate::choice::ChoiceSite;
-use crate::external::FunctionFaults;
+use crate::function_faults::FunctionFaults;
 use crate::image::Image;
 use crate::memory::{Memory, ObjectKind};
 use crate::oracle::{Oracle, Suspend};
@@ -501,33 +500,6 @@ impl<'a> Vm<'a> {
     pub fn choose(&mut self, site: &ChoiceSite, alternatives: u32) -> Result<u32, Interrupt> {
         self.asked = true;
         Ok(self.oracle.choose(site, alternatives)?)
-    }
-
-    /// Chooses whether a call fails. `shown` says what its arguments are, as far as they are concrete.
-    pub fn choose_failure(
-        &mut self,
-        (site, alternatives): (&ChoiceSite, u32),
-        shown: impl FnOnce() -> Vec<ShownArgument>,
-        words: &[Value],
-    ) -> Result<u32, Interrupt> {
-        if self.oracle.wants_origin(site) {
-            let arguments = self.shown_arguments(&shown(), words);
-            let sites = self.stack().map(|stack| self.stacks.sites(stack));
-            self.oracle
-                .called_from(sites.unwrap_or_default(), arguments);
-        }
-        self.choose(site, alternatives)
-    }
-
-    /// Returns arguments as texts. Symbolic ones, and texts with symbolic bytes, are left out.
-    fn shown_arguments(&mut self, shown: &[ShownArgument], words: &[Value]) -> Vec<String> {
-        let known = shown.iter().zip(words);
-        let known = known.filter_map(|(shown, word)| Some((*shown, word.as_concrete()?)));
-        let (shown, words): (Vec<ShownArgument>, Vec<u64>) = known.unzip();
-        let memory = &*self.memory;
-        shown_arguments(&shown, words, |address, into| {
-            memory.read_text(address, into)
-        })
     }
 
     /// Ends the path with a finding if the condition holds; continues on the path where it does

@@ -3,84 +3,16 @@
 //! Only calls from outside of the C library count: what a library function calls for its own work
 //! is no business of the program.
 
-use everett_ir::code::{ExternalId, FunctionId, ValueType};
-use std::sync::Arc;
+use everett_ir::code::{ExternalId, ValueType};
 
 use super::plain_name;
-use crate::call_arguments::ShownArgument;
-use crate::choice::{ChoiceSite, FaultNames};
-use crate::stacks::StackId;
+use crate::call_arguments::{ShownArgument, shown_arguments};
+use crate::choice::ChoiceSite;
+use crate::function_faults::{FailingFunction, FunctionFailure, STREAM_ERROR};
+use crate::image::Intercepted;
 use crate::thread::OnReturn;
 use crate::value::Value;
-use crate::vm::{Arguments, Done, Handler, Interrupt, Vm};
-
-/// The bit of musl's `FILE` that says that an error has occurred, in the first word.
-pub const STREAM_ERROR: u64 = 32;
-
-/// A libc function that can fail.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FailingFunction {
-    /// The name, followed by `()`.
-    pub name: String,
-    /// The symbols by which programs call it.
-    pub symbols: Vec<String>,
-    /// Its failures.
-    pub failures: Vec<FunctionFailure>,
-    /// The argument whose error indicator a failure sets: a stream.
-    pub stream: Option<usize>,
-    /// Whether it does its work even if it fails.
-    pub is_done: bool,
-    /// What its arguments are.
-    pub arguments: Vec<ShownArgument>,
-}
-
-/// A failure of a libc function.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FunctionFailure {
-    /// The name: an errno, or `=VALUE`, or both of them.
-    pub name: String,
-    /// The errno that it sets, if it sets one.
-    pub errno: Option<u32>,
-    /// The return value.
-    pub value: i64,
-}
-
-impl FailingFunction {
-    /// Returns the site of the choice whether a call fails.
-    pub fn site(&self) -> ChoiceSite {
-        let names = self.failures.iter().map(|failure| failure.name.as_str());
-        ChoiceSite::CallFault {
-            call: self.name.clone().into(),
-            failures: names.collect::<FaultNames>(),
-        }
-    }
-
-    /// Returns whether programs call it by this symbol.
-    fn has_symbol(&self, symbol: &str) -> bool {
-        let symbol = plain_name(symbol);
-        self.symbols.iter().any(|own| own == symbol)
-    }
-}
-
-/// The functions that can fail in a process.
-#[derive(Clone, Default, Debug)]
-pub struct FunctionFaults {
-    /// The functions.
-    pub functions: Arc<[FailingFunction]>,
-    /// Number of failures that may still be injected.
-    pub left: u32,
-    /// The failures since they were last taken, each with its call stack.
-    pub injected: Vec<(String, Option<StackId>)>,
-}
-
-/// What the vm does if an intercepted call does not fail.
-#[derive(Copy, Clone, Debug)]
-pub(crate) enum Intercepted {
-    /// It executes the program's own definition.
-    Definition(FunctionId),
-    /// It executes its own operation.
-    Operation(Handler),
-}
+use crate::vm::{Arguments, Done, Interrupt, Vm};
 
 /// Executes a call of an intercepted function.
 pub(crate) fn intercepted(
@@ -127,14 +59,43 @@ pub(crate) fn intercepted(
 }
 
 impl Vm<'_> {
+    /// Chooses whether a call fails. `shown` says what its arguments are, as far as they are concrete.
+    pub fn choose_failure(
+        &mut self,
+        (site, alternatives): (&ChoiceSite, u32),
+        shown: impl FnOnce() -> Vec<ShownArgument>,
+        words: &[Value],
+    ) -> Result<u32, Interrupt> {
+        if self.oracle.wants_origin(site) {
+            let arguments = self.shown_arguments(&shown(), words);
+            let sites = self.stack().map(|stack| self.stacks.sites(stack));
+            self.oracle
+                .called_from(sites.unwrap_or_default(), arguments);
+        }
+        self.choose(site, alternatives)
+    }
+
+    /// Returns arguments as texts. Symbolic ones, and texts with symbolic bytes, are left out.
+    fn shown_arguments(&mut self, shown: &[ShownArgument], words: &[Value]) -> Vec<String> {
+        let known = shown.iter().zip(words);
+        let known = known.filter_map(|(shown, word)| Some((*shown, word.as_concrete()?)));
+        let (shown, words): (Vec<ShownArgument>, Vec<u64>) = known.unzip();
+        let memory = &*self.memory;
+        shown_arguments(&shown, words, |address, into| {
+            memory.read_text(address, into)
+        })
+    }
+
     /// Asks the oracle whether a call fails.
     fn ask_function_fault(
         &mut self,
         args: &Arguments<'_>,
     ) -> Result<Option<(FailingFunction, FunctionFailure)>, Interrupt> {
         let functions = self.function_faults.functions.clone();
+        let symbol = plain_name(args.name);
         let mut all = functions.iter();
-        let Some(function) = all.find(|function| function.has_symbol(args.name)) else {
+        let Some(function) = all.find(|function| function.symbols.iter().any(|own| own == symbol))
+        else {
             return Ok(None);
         };
         if self.is_in_library() {

@@ -33,8 +33,7 @@ mod vectors;
 
 pub use api::{CHECK_MEMORY_ACCESS, MAKE_SYMBOLIC, MISSING_ARGUMENTS, SYMBOLIC_TEXT, TEXT};
 pub use assembly::processor;
-pub use failing::{FailingFunction, FunctionFailure, FunctionFaults, STREAM_ERROR};
-pub(crate) use failing::{Intercepted, intercepted};
+pub(crate) use failing::intercepted;
 pub use replacement::is_within;
 
 use everett_ir::code::{Assembly, Program};
