@@ -20,6 +20,7 @@ mod explore;
 pub mod impact;
 pub mod injector;
 mod journal;
+mod leftovers;
 pub mod manager;
 mod map;
 mod node;

@@ -22,6 +22,7 @@ mod interpreter;
 mod leak;
 mod memory;
 mod merging;
+mod options;
 mod oracle;
 mod outside;
 mod positions;
@@ -60,6 +61,7 @@ pub use memory::{
     MappingTraits, Memory, Merge, Object, ObjectKind, OnFork, PAGE, Pages, Placement, Protection,
     WrittenPages, made_bytes,
 };
+pub use options::VmOptions;
 pub use oracle::{ConcreteOracle, Narrowed, Note, Oracle, Suspend};
 pub use outside::{Outside, OutsideAnswer, OutsideQuestion};
 pub use room::take_needed_bytes;
@@ -68,6 +70,6 @@ pub use thread::{FloatEnvironment, Frame, OnReturn, Thread, Variadic, VariadicAr
 pub use value::{Value, mask, resize, signed};
 pub use vm::{
     Arguments, Coverage, Declined, Done, ExecContext, Exit, HYPERCALL_BASE, Interrupt, JumpTarget,
-    PreemptionPoints, SystemCall, Vm, VmOptions,
+    PreemptionPoints, SystemCall, Vm,
 };
 pub use writes::WriteLog;

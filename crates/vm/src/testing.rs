@@ -14,11 +14,12 @@ use crate::external::{resolve, resolve_assembly};
 use crate::image::Image;
 use crate::integer::Wide;
 use crate::memory::{Memory, ObjectKind};
+use crate::options::VmOptions;
 use crate::oracle::{Note, Oracle, Suspend};
 use crate::stacks::StackTable;
 use crate::thread::Thread;
 use crate::value::Value;
-use crate::vm::{Arguments, Coverage, Done, ExecContext, Handler, Interrupt, Vm, VmOptions};
+use crate::vm::{Arguments, Coverage, Done, ExecContext, Handler, Interrupt, Vm};
 
 /// An argument: its type and its registers.
 pub type Argument = (ValueType, Vec<Value>);

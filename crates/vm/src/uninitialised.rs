@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use everett_expr::{Arena, ArrayId, BinaryOp, CompareOp, ExprId, Node, Variable};
 
 use crate::bug::{Bug, BugKind};
+use crate::options::VmOptions;
 use crate::value::Value;
-use crate::vm::{Interrupt, Vm, VmOptions};
+use crate::vm::{Interrupt, Vm};
 
 /// Ordinal of these inputs, distinct from the inputs of paths, which count from 0.
 const ORDINAL: u32 = u32::MAX;

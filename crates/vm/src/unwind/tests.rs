@@ -8,10 +8,11 @@ use everett_ir::code::{
 use super::{END_OF_STACK, filter_selector, selector_for};
 use crate::bug::BugKind;
 use crate::memory::ObjectKind;
+use crate::options::VmOptions;
 use crate::testing::Harness;
 use crate::thread::OnReturn;
 use crate::value::Value;
-use crate::vm::{Exit, Interrupt, VmOptions};
+use crate::vm::{Exit, Interrupt};
 
 const RUST: u64 = u64::from_le_bytes(*b"MOZ\0RUST");
 const CXX: u64 = 0x434c_4e47_432b_2b00;
