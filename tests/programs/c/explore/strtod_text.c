@@ -1,6 +1,6 @@
 // A short decimal number is one division, whatever its characters: no array of digits, and few paths.
 // run:
-// finding: user-report 14
+// finding: user-report 15
 #include <everett.h>
 #include <stdlib.h>
 
