@@ -104,10 +104,10 @@ impl NativeMachine<'_> {
                 self.apply_outcome(name, CallOutcome::Done(result, Vec::new()))?
             }
             call_numbers::OWN_REPORT => self.reported(name, call)?,
-            call_numbers::OWN_INPUT => {
-                self.supply_symbolic_input(name, call);
-                self.apply_outcome(name, CallOutcome::Done(0, Vec::new()))?
-            }
+            call_numbers::OWN_INPUT => match self.supply_symbolic_input(name, call) {
+                None => self.apply_outcome(name, CallOutcome::Done(0, Vec::new()))?,
+                end => end,
+            },
             _ => return Ok(Flow::Continue(())),
         };
         Ok(Flow::Break(end))

@@ -4,7 +4,7 @@ use everett_linux::{Errno, Guest, TaskName, shown_arguments, shown_arguments_of}
 use everett_vm::{BugKind, ExecContext, FunctionFailure};
 use std::sync::Arc;
 
-use super::{Call, NativeConfig, NativeEnd, NativeError, NativeMachine};
+use super::{Call, NativeConfig, NativeEnd, NativeError, NativeLimit, NativeMachine};
 use crate::allocations::{Allocator, AllocatorCall, Request};
 use crate::arithmetic::Arithmetic;
 use crate::call_stack::{CallOrigin, NativeStack, SEARCHED, SEARCHED_AT_PANIC, ThreadStack};
@@ -53,6 +53,10 @@ fn huge_allocation(bytes: u64) -> NativeEnd {
         message: format!("allocation of {}", everett_vm::bytes(bytes)),
     }
 }
+
+/// How often the bytes of an input are in memory while it is supplied: for the run, its trace, the
+/// program, and on their way there.
+const INPUT_COPIES: u64 = 4;
 
 /// A breakpoint at which a thread is about to do something that can fail.
 #[derive(Copy, Clone)]
@@ -706,19 +710,29 @@ impl NativeMachine<'_> {
     }
 
     /// Supplies bytes for `everett_make_symbolic` and similar calls.
-    pub(super) fn supply_symbolic_input(&mut self, name: TaskName, call: Call) {
+    pub(super) fn supply_symbolic_input(
+        &mut self,
+        name: TaskName,
+        call: Call,
+    ) -> Option<NativeEnd> {
         let [text, address, size, ..] = call.args;
         if size == 0 {
             // A probe: the program only checks whether the call is answered.
-            return;
+            return None;
         }
+        if let Some(end) = self.check_memory_for(size.saturating_mul(INPUT_COPIES)) {
+            return Some(end);
+        }
+        let Ok(size) = u32::try_from(size) else {
+            let most = self.config.max_memory;
+            return Some(NativeEnd::Limit(NativeLimit::Memory(most)));
+        };
         let label = self.text_at(name, text);
-        let bytes = self
-            .oracle
-            .input_bytes(&mut self.arena, &label, size as u32);
+        let bytes = self.oracle.input_bytes(&mut self.arena, &label, size);
         if let Some(native) = self.threads.get_mut(&name) {
             native.tracee.write(address, &bytes);
         }
+        None
     }
 
     /// Returns whether the trace ends with a fault that the program handles, and this signal may be

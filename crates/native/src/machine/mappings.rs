@@ -50,8 +50,8 @@ const HIDING: [u64; 3] = [
 ];
 /// The part of the memory limit above which shared memory is checked precisely.
 const MUCH_SHARED_PART: u64 = 8;
-/// Size of data in mapped files that may be copied without a memory check.
-const LITTLE_UNSYNCED: u64 = 1 << 20;
+/// Size of data that may be copied without a memory check.
+const LITTLE: u64 = 2 << 20;
 
 /// End of the addresses of programs.
 const ADDRESSES: u64 = 0x8000_0000_0000;
@@ -417,12 +417,16 @@ impl NativeMachine<'_> {
         if !self.activity.has_run() {
             return None;
         }
-        let more = self.shared_files.unsynced();
-        if more < LITTLE_UNSYNCED {
+        self.check_memory_for(self.shared_files.unsynced().saturating_mul(COPIES))
+    }
+
+    /// Returns the end of a run that has no memory for this many bytes of the model.
+    pub(super) fn check_memory_for(&self, bytes: u64) -> Option<NativeEnd> {
+        if bytes < LITTLE {
             return None;
         }
         let most = self.config.max_memory;
-        let used = self.used_memory().saturating_add(more * COPIES);
+        let used = self.used_memory().saturating_add(bytes);
         self.watchdog.allow(most.saturating_sub(used));
         (used > most).then_some(NativeEnd::Limit(NativeLimit::Memory(most)))
     }
