@@ -436,8 +436,13 @@ impl Pool {
     /// Returns whether another program has taken the port that was chosen for an instance.
     fn has_lost_port(&self, at: &Where) -> bool {
         match (&self.setup.listen, at) {
+            // The port of a client is taken by the listener for it.
+            _ if self.setup.is_client => false,
             (Where::Internet(wanted), Where::Internet(at)) if wanted.port() == 0 => {
-                TcpListener::bind(at).is_err()
+                match self.setup.is_datagram {
+                    true => UdpSocket::bind(at).is_err(),
+                    false => TcpListener::bind(at).is_err(),
+                }
             }
             _ => false,
         }

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-fn spec(folder: &Path, name: &str) -> RunSpec {
+pub(crate) fn spec(folder: &Path, name: &str) -> RunSpec {
     RunSpec {
         all_tests: true,
         out: Some(folder.join(name)),

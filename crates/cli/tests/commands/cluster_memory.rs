@@ -2,14 +2,14 @@
 //! is in-process, and the account of memory that of the test, so that nothing depends on the machine.
 
 use crate::cluster::{Paths, submitted, test_build};
+use crate::cluster_limits::spec;
 use crate::common::samples::{FORKS, FORKS_PATHS};
 use crate::common::{build, endings, folder, summary};
-use everett::{MemoryAccount, RunSpec, Session, Silent, explore};
+use everett::{MemoryAccount, Session, Silent, explore};
 use everett_cluster::{
     Broker, RunId, SharedMemory, Station, Status, Worker, WorkerSpec, WorkerStep, paths, results,
     status,
 };
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -27,16 +27,6 @@ impl MemoryAccount for Filling {
 
     fn release(&self) {
         self.0.store(0, Ordering::Relaxed);
-    }
-}
-
-fn spec(folder: &Path, name: &str) -> RunSpec {
-    RunSpec {
-        all_tests: true,
-        out: Some(folder.join(name)),
-        batch: Some(50),
-        no_confirm: true,
-        ..RunSpec::new([folder.join("forks")])
     }
 }
 
