@@ -599,6 +599,20 @@ fn a_web_server_is_explored_with_a_live_client() {
 }
 
 #[test]
+fn a_live_client_that_does_not_start_is_started_once() {
+    let scenario = "[host.web]\nprogram = \"./web\"\n[peer.browser]\nrole = \"client\"\n\
+                    command = [\"sh\", \"-c\", \"echo >> $0; exit 3\", \"{folder}/started\"]\n\
+                    listen = \"127.0.0.1:0\"\nready = \"never\"\naddress = \"10.0.0.9\"\nport = 80\n";
+    let folder = world("no_client", scenario);
+    let summary = explored(&folder, &[], 2);
+    assert_eq!(summary["complete"], false, "{summary:#}");
+    warns(&summary, "it ended before it was ready");
+    // Its port is taken, but by the listener for it.
+    let started = fs::read_to_string(folder.join("started")).expect("starts");
+    assert_eq!(started, "\n");
+}
+
+#[test]
 fn a_live_client_sends_datagrams() {
     let scenario = "[host.server]\nprogram = \"./answerer\"\nexpect = \"exit 0\"\n[peer.asker]\nrole = \"client\"\n\
                     protocol = \"udp\"\ncommand = [\"python3\", \"peer.py\", \"ask\", \"{port}\"]\n\
