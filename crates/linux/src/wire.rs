@@ -123,6 +123,12 @@ impl Host {
         self.state.wire.sent.len()
     }
 
+    /// Returns the send time of the oldest packet that the driver has not taken.
+    pub fn sent_ns(&self) -> Option<u64> {
+        let sent = self.state.wire.sent.iter();
+        sent.map(|packet| packet.clock_ns).min()
+    }
+
     /// Takes the system call that is about to be made.
     pub fn take_call(&mut self) -> Option<&'static str> {
         self.state.wire.call.take()

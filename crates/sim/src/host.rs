@@ -216,9 +216,13 @@ impl SimHost {
         self.unsent.iter().map(|packet| packet.clock_ns).min()
     }
 
-    /// Returns the time of the host's next event; `u64::MAX` for never.
+    /// Returns the time of the host's next event; `u64::MAX` for never. That a packet is put in
+    /// transit is one, also after the host has ended: its kernel answers that nobody listens.
     pub fn next_ns(&self, host: Option<&Host>) -> u64 {
-        if let Some(sent_ns) = self.unsent_ns() {
+        let error_ns = self.errors.iter().map(|packet| packet.clock_ns).min();
+        let untaken_ns = host.and_then(Host::sent_ns);
+        let outgoing = [self.unsent_ns(), error_ns, untaken_ns];
+        if let Some(sent_ns) = outgoing.into_iter().flatten().min() {
             return sent_ns;
         }
         match (host, self.run_state) {

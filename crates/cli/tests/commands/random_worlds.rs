@@ -8,7 +8,7 @@ use crate::common::{
     build, check_weights, everett, expect, files, folder, is_at_its_end, mappings, searchers,
     stop_at, summary,
 };
-use everett::{MemoryAccount, ResumeSpec, RunSpec, Session, Silent, Summary};
+use everett::{Clock, MemoryAccount, ResumeSpec, RunSpec, Session, Silent, Summary};
 use everett_cluster::{SharedMemory, results};
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,6 +16,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// A host. Its first argument is a list of instructions: letters, some with a host. Its exit code is
 /// what it has learned.
@@ -470,5 +471,47 @@ fn worlds_on_a_cluster_are_the_same() {
             worlds(&dir) == worlds(&plain),
             "seed {seed}, {mapping}\n{text}"
         );
+    }
+}
+
+/// A run that is stopped by its time limit, wherever that is, and resumed loses no world. In this
+/// scenario a host that has ended still answers that nobody listens.
+#[test]
+fn worlds_of_runs_that_were_stopped_at_any_time_and_resumed_are_the_same() {
+    let folder = folder("late-worlds");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let include = format!("-I{}", include.display());
+    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    let file = folder.join("world.toml");
+    fs::write(&file, scenario(6)).expect("it can be written");
+    for mapping in mappings() {
+        let spec = |name: &str, max_time: Option<Duration>| RunSpec {
+            mapping: Some(mapping.to_owned()),
+            all_tests: true,
+            no_confirm: true,
+            max_time,
+            out: Some(folder.join(format!("{name}-{mapping}"))),
+            ..RunSpec::new([&file])
+        };
+        let looks: &'static AtomicU64 = Box::leak(Box::default());
+        let session = Session {
+            clock: Clock::Looks(looks),
+            ..Session::new()
+        };
+        everett::explore(&spec("plain", None), &session, &mut Silent).expect("it runs");
+        let all = looks.load(Ordering::Relaxed);
+        let plain = worlds(&folder.join(format!("plain-{mapping}")));
+        for at in (1..all).step_by(29) {
+            let spec = spec("stopped", Some(Duration::from_millis(at)));
+            let out = spec.out.clone().expect("a folder");
+            looks.store(0, Ordering::Relaxed);
+            let stopped = everett::explore(&spec, &session, &mut Silent).expect("it runs");
+            if stopped.summary.stopped != "finished" {
+                let resumed = ResumeSpec::new(&out);
+                everett::resume(&resumed, &Session::new(), &mut Silent).expect("it runs");
+            }
+            assert!(plain == worlds(&out), "{mapping}, stopped at {at}");
+            fs::remove_dir_all(&out).expect("it can be removed");
+        }
     }
 }
