@@ -1,8 +1,8 @@
 // Functions on long double, in place of the library's.
 //
 // The library's versions are not written in C: in bitcode they take their argument by pointer
-// where C's callers pass a value. Results of the first ones are exact, so that any correct version
-// gives the same; the last ones call the library's with what it takes.
+// where C's callers pass a value. Results of these functions are exact, so that any correct version
+// gives the same.
 
 #include <float.h>
 #include <limits.h>
@@ -164,31 +164,4 @@ LIBRARY long double fmodl(long double x, long double y) {
     u.bits.sign_exponent = (uint16_t)ex;
   }
   return negative ? -u.value : u.value;
-}
-
-// A structure is passed in memory, which is how the library's functions take their arguments.
-struct boxed {
-  long double value;
-};
-
-long double __sinx(struct boxed);
-long double __cosx(struct boxed);
-long double __tanx(struct boxed);
-long double __expx(struct boxed);
-long double __exp2x(struct boxed);
-long double __logx(struct boxed);
-long double __log2x(struct boxed);
-long double __log10x(struct boxed);
-
-LIBRARY long double sinl(long double x) { return __sinx((struct boxed){x}); }
-LIBRARY long double cosl(long double x) { return __cosx((struct boxed){x}); }
-LIBRARY long double tanl(long double x) { return __tanx((struct boxed){x}); }
-LIBRARY long double expl(long double x) { return __expx((struct boxed){x}); }
-LIBRARY long double exp2l(long double x) { return __exp2x((struct boxed){x}); }
-LIBRARY long double logl(long double x) { return __logx((struct boxed){x}); }
-LIBRARY long double log2l(long double x) { return __log2x((struct boxed){x}); }
-LIBRARY long double log10l(long double x) { return __log10x((struct boxed){x}); }
-LIBRARY void sincosl(long double x, long double *sine, long double *cosine) {
-  *sine = sinl(x);
-  *cosine = cosl(x);
 }

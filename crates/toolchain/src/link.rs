@@ -160,18 +160,19 @@ fn link_native(
         args.push(format!("--defsym={}=1", keep::MARK).into());
         optimised.replace(&mut args);
     }
-    prefer_machine_code(&mut args, sysroot);
+    let folder = sysroot.native_libraries();
+    prefer(&mut args, sysroot, &folder);
     let libraries = [sysroot.libraries().join("libmath.a"), sysroot.builtins()];
-    insert_before_libc(&mut args, &sysroot.native_libraries(), libraries);
+    insert_before_libc(&mut args, &Sysroot::own_objects(&folder), libraries);
     args.push("-o".into());
     args.push(link.output.clone().into());
     args.push("--lto-newpm-passes=globaldce".into());
     run_linker(sysroot, args)
 }
 
-/// Makes the linker find the libraries as machine code before those as bitcode, if it searches for
-/// these at all.
-fn prefer_machine_code(args: &mut Vec<OsString>, sysroot: &Sysroot) {
+/// Makes the linker find the libraries of a folder before those as bitcode, if it searches for these
+/// at all.
+fn prefer(args: &mut Vec<OsString>, sysroot: &Sysroot, preferred: &Path) {
     let is_libraries = |path: &[u8]| Path::new(OsStr::from_bytes(path)) == sysroot.libraries();
     let found = (0..args.len()).find(|&at| match args[at].as_bytes().strip_prefix(b"-L") {
         Some(b"") => args
@@ -182,7 +183,7 @@ fn prefer_machine_code(args: &mut Vec<OsString>, sysroot: &Sysroot) {
     });
     if let Some(at) = found {
         let mut folder = OsString::from("-L");
-        folder.push(sysroot.native_libraries());
+        folder.push(preferred);
         args.insert(at, folder);
     }
 }
@@ -209,49 +210,96 @@ fn link_probe(sysroot: &Sysroot, link: &Link, notify: Notify<'_>) -> Result<i32,
     Ok(code)
 }
 
+/// Links the bitcode: without the mathematics in the libraries, unless it turns out to be needed.
 fn link_bitcode(sysroot: &Sysroot, link: &Link) -> Result<(), ToolchainError> {
     let bitcode = with_suffix(&link.output, BITCODE);
     let unfinished = unfinished(&link.output);
-    let resolutions = with_suffix(&unfinished, RESOLUTIONS);
     let mut kept: BTreeSet<String> = USUAL_ROOTS.map(str::to_owned).into();
+    let mut is_short = true;
     // The symbols to which machine code refers, and the intrinsics that the kept functions use, are
     // known only after a run.
     loop {
-        let mut args = common(sysroot, link);
-        let runtime = sysroot.libraries().join("libcompiler_rt.a");
-        insert_before_libc(&mut args, &sysroot.libraries(), [runtime]);
+        let mut args = match is_short {
+            true => short_inputs(sysroot, link),
+            false => whole_inputs(sysroot, link),
+        };
         args.push("-o".into());
         args.push(unfinished.clone().into());
         args.push("--lto-emit-llvm".into());
         args.push("--save-temps=resolution".into());
         // The native link, which runs beside this, verifies the program's code.
         args.push("--disable-verify".into());
-        args.push(passes(&kept));
-        let packed = response::pack(args)?;
-        let mut linker = sysroot.zig_command("ld.lld");
-        let done = process::capture(linker.args(packed.args()), "")?;
-        if !done.status.success() {
-            let reason = String::from_utf8_lossy(&done.stderr).into_owned();
-            return Err(ToolchainError::Bitcode {
-                program: link.output.clone(),
-                reason,
-            });
-        }
-        let text = fs::read(&resolutions).context("read", &resolutions)?;
-        fs::remove_file(&resolutions).context("remove", &resolutions)?;
-        let bytes = fs::read(&unfinished).context("read", &unfinished)?;
-        let mut roots = roots::from_resolutions(&String::from_utf8_lossy(&text));
-        // The compiler's runtime also defines Everett's own versions of functions; this alone is no
-        // reason to keep them.
-        for name in sysroot::own_functions() {
-            roots.remove(name);
-        }
-        roots.extend(roots::from_intrinsics(&bytes));
-        if roots.is_subset(&kept) {
+        args.push(passes_option(&kept));
+        let traced = run_bitcode_linker(sysroot, link, args)?;
+        let roots = needed_roots(&unfinished)?;
+        let is_complete = roots.is_subset(&kept);
+        kept.extend(roots);
+        if is_short && (roots::is_missing(&traced) || kept.iter().any(roots::is_mathematics)) {
+            is_short = false;
+        } else if is_complete {
             return fs::rename(&unfinished, &bitcode).context("move the bitcode to", &bitcode);
         }
-        kept.extend(roots);
     }
+}
+
+/// Returns the inputs of the bitcode link with all libraries.
+fn whole_inputs(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
+    let mut args = common(sysroot, link);
+    let folder = sysroot.libraries();
+    let runtime = folder.join("libcompiler_rt.a");
+    insert_before_libc(&mut args, &Sysroot::own_objects(&folder), [runtime]);
+    args
+}
+
+/// Returns the inputs of the bitcode link with the libraries without mathematics. What refers to
+/// mathematics is traced.
+fn short_inputs(sysroot: &Sysroot, link: &Link) -> Vec<OsString> {
+    let mut args = common(sysroot, link);
+    let folder = sysroot.short_libraries();
+    let runtime = folder.join("libcompiler_rt.a");
+    let objects = Sysroot::short_objects(&sysroot.libraries());
+    insert_before_libc(&mut args, &objects, [runtime]);
+    // As machine code it has mathematics.
+    args.retain(|arg| !is_builtins(arg));
+    prefer(&mut args, sysroot, &folder);
+    let names = roots::mathematics_of_libraries();
+    args.extend(names.map(|name| format!("--trace-symbol={name}").into()));
+    args
+}
+
+/// Runs the linker, and returns what it says of traced symbols.
+fn run_bitcode_linker(
+    sysroot: &Sysroot,
+    link: &Link,
+    args: Vec<OsString>,
+) -> Result<String, ToolchainError> {
+    let packed = response::pack(args)?;
+    let mut linker = sysroot.zig_command("ld.lld");
+    let done = process::capture(linker.args(packed.args()), "")?;
+    if !done.status.success() {
+        let reason = String::from_utf8_lossy(&done.stderr).into_owned();
+        return Err(ToolchainError::Bitcode {
+            program: link.output.clone(),
+            reason,
+        });
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+/// Returns what linked bitcode has to keep, and removes the linker's list of symbols.
+fn needed_roots(bitcode: &Path) -> Result<BTreeSet<String>, ToolchainError> {
+    let resolutions = with_suffix(bitcode, RESOLUTIONS);
+    let text = fs::read(&resolutions).context("read", &resolutions)?;
+    fs::remove_file(&resolutions).context("remove", &resolutions)?;
+    let bytes = fs::read(bitcode).context("read", bitcode)?;
+    let mut roots = roots::from_resolutions(&String::from_utf8_lossy(&text));
+    // The compiler's runtime also defines Everett's own versions of functions; this alone is no
+    // reason to keep them.
+    for name in sysroot::own_functions() {
+        roots.remove(name);
+    }
+    roots.extend(roots::from_intrinsics(&bytes));
+    Ok(roots)
 }
 
 /// Reports a linked program to a waiting cargo or rustc; several links may run concurrently.
@@ -358,29 +406,35 @@ fn explain_missing_libraries(sysroot: &Sysroot, link: &Link, notify: Notify<'_>)
     }
 }
 
-/// Inserts libraries and a folder's own objects before libc, so that they take precedence over its
+/// Inserts libraries and Everett's own objects before libc, so that they take precedence over its
 /// functions, but after all user code, which may define the same functions. A program without libc
 /// gets none of them.
 fn insert_before_libc<const N: usize>(
     args: &mut Vec<OsString>,
-    folder: &Path,
+    own: &[PathBuf],
     libraries: [PathBuf; N],
 ) {
     let is_libc = |arg: &OsString| arg == "-lc";
-    let is_runtime = |arg: &OsString| arg.to_string_lossy().contains("libclang_rt.builtins");
-    let own = || Sysroot::own_objects(folder);
-    let objects = args.iter().any(is_libc).then(own);
-    let first = args.iter().position(|arg| is_libc(arg) || is_runtime(arg));
+    let objects = if args.iter().any(is_libc) { own } else { &[] };
+    let first = args.iter().position(|arg| is_libc(arg) || is_builtins(arg));
     let at = first.unwrap_or(args.len());
-    let all = objects
-        .into_iter()
-        .flatten()
-        .chain(libraries)
-        .map(OsString::from);
+    let all = objects.iter().cloned().chain(libraries).map(OsString::from);
     args.splice(at..at, all);
 }
 
-/// Returns the flag that keeps everything that is reachable from the named functions and changes
+/// Returns whether an argument is the compiler's runtime as machine code.
+fn is_builtins(arg: &OsString) -> bool {
+    arg.to_string_lossy().contains("libclang_rt.builtins")
+}
+
+/// Returns the linker's option for [`passes`].
+pub fn passes_option(kept: &BTreeSet<String>) -> OsString {
+    let mut option = OsString::from("--lto-newpm-passes=");
+    option.push(passes(kept));
+    option
+}
+
+/// Returns the passes that keep everything that is reachable from the named functions and change
 /// nothing else.
 pub fn passes(kept: &BTreeSet<String>) -> OsString {
     // A name with a metacharacter of the list can only come from assembly.
@@ -389,7 +443,7 @@ pub fn passes(kept: &BTreeSet<String>) -> OsString {
         .filter(|name| !name.contains([',', ';', '<', '>', '(', ')']));
     let list: Vec<String> = names.map(|name| format!("preserve-gv={name}")).collect();
     let list = list.join(";");
-    format!("--lto-newpm-passes=internalize<{list}>,globaldce,strip-dead-debug-info").into()
+    format!("internalize<{list}>,globaldce,strip-dead-debug-info").into()
 }
 
 fn run_linker(sysroot: &Sysroot, args: Vec<OsString>) -> Result<i32, ToolchainError> {

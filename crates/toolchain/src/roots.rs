@@ -1,7 +1,8 @@
 //! The symbols that the bitcode of a program must keep: those that its machine code or its
 //! intrinsics refer to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::LazyLock;
 
 /// libm functions, each with its float and long double variants.
 const MATH: [&str; 60] = [
@@ -102,6 +103,36 @@ pub fn mathematics() -> BTreeSet<String> {
     forms.chain(siblings).collect()
 }
 
+/// Returns the names of all libm functions in the libraries of bitcode: also those for other types,
+/// which the compiler's runtime has.
+pub fn mathematics_of_libraries() -> impl Iterator<Item = String> {
+    let others = MATH.iter().flat_map(|name| {
+        ["h", "x"]
+            .map(|form| format!("__{name}{form}"))
+            .into_iter()
+            .chain([format!("{name}f128")])
+    });
+    mathematics().into_iter().chain(others)
+}
+
+/// Returns whether a symbol is one of [`mathematics_of_libraries`].
+pub fn is_mathematics(symbol: impl AsRef<str>) -> bool {
+    static NAMES: LazyLock<HashSet<String>> =
+        LazyLock::new(|| mathematics_of_libraries().collect());
+    NAMES.contains(symbol.as_ref())
+}
+
+/// Returns whether a file refers to a traced symbol that none defines. A line of the linker is
+/// `FILE: reference to SYMBOL`, or `FILE: definition of SYMBOL`.
+pub fn is_missing(trace: &str) -> bool {
+    let symbols = |what: &'static str| {
+        let lines = trace.lines();
+        lines.filter_map(move |line| Some(line.rsplit_once(what)?.1))
+    };
+    let defined: HashSet<&str> = symbols(": definition of ").collect();
+    symbols(": reference to ").any(|symbol| !defined.contains(symbol))
+}
+
 /// Returns the defined symbols that machine code refers to, from the linker's resolution file.
 ///
 /// A line is `-r=FILE,SYMBOL,FLAGS`: `p` means that the definition in this file is the prevailing
@@ -196,6 +227,20 @@ mod tests {
         let text = "a,b.o\n-r=a,b.o,main,plx\n-r=a,b.o,memcpy,lx\n-r=libc.a(x.o at 3),exit,pl\n\
                     -r=libc.a(x.o at 3),_fini,px\n";
         assert_eq!(from_resolutions(text), set(&["_fini", "main"]));
+    }
+
+    #[test]
+    fn mathematics_that_nothing_defines_is_missing() {
+        let trace = "a.o: reference to pow\nlibc.a(pow.o): lazy definition of pow\n";
+        assert!(is_missing(trace));
+        assert!(!is_missing(&format!("{trace}b.o: definition of pow\n")));
+        assert!(!is_missing("b.o: definition of round\n"));
+        for name in ["pow", "powf", "__sinx", "sinf128", "lgammal_r"] {
+            assert!(is_mathematics(name), "{name}");
+        }
+        for name in ["memcpy", "__math_oflow", "power"] {
+            assert!(!is_mathematics(name), "{name}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod build;
 mod machine_code;
 mod probe;
+mod short;
 
 use std::ffi::OsString;
 use std::fs;
@@ -26,18 +27,22 @@ pub const TARGET: &str = "x86_64-linux-musl";
 
 /// The recipe of the sysroot. It is part of the name of the folder, so a sysroot of another recipe
 /// is not used.
-const RECIPE: [&[u8]; 2] = [
+const RECIPE: [&[u8]; 3] = [
     include_bytes!("sysroot/build.rs"),
     include_bytes!("sysroot/machine_code.rs"),
+    include_bytes!("sysroot/short.rs"),
 ];
 
 /// The folder of libraries as machine code, beside those of bitcode.
 const NATIVE: &str = "native";
+/// The folder of libraries of bitcode without mathematics, beside the whole ones.
+const SHORT: &str = "short";
 
 const START_ASM: &str = include_str!("../runtime/start.S");
 const START_C: &str = include_str!("../runtime/start.c");
 const STRINGS_C: &str = include_str!("../runtime/strings.c");
 const LONG_DOUBLE_C: &str = include_str!("../runtime/long_double.c");
+const LONG_DOUBLE_FUNCTIONS_C: &str = include_str!("../runtime/long_double_functions.c");
 const LONG_DOUBLE_MUSL_C: &str = include_str!("../runtime/long_double_musl.c");
 const FUSED_MUSL_C: &str = include_str!("../runtime/fused_musl.c");
 const SHORT_FLOATS_C: &str = include_str!("../runtime/short_floats.c");
@@ -58,14 +63,23 @@ const KLEE_H: &str = include_str!("../../../include/klee/klee.h");
 const BUILTINS: &str = "resource/lib/linux/libclang_rt.builtins-x86_64.a";
 
 /// Bitcode objects with Everett's own versions of library functions.
-const OWN_OBJECTS: [&str; 4] = [
+const OWN_OBJECTS: [&str; 5] = [
     "everett-strings.o",
     "everett-long-double.o",
+    "everett-long-double-functions.o",
     "everett-long-double-musl.o",
     "everett-fused-musl.o",
 ];
+/// So many of these objects belong to the libraries without mathematics, too.
+const SHORT_OBJECTS: usize = 2;
 /// The sources of these objects.
-const OWN_SOURCES: [&str; 4] = [STRINGS_C, LONG_DOUBLE_C, LONG_DOUBLE_MUSL_C, FUSED_MUSL_C];
+const OWN_SOURCES: [&str; 5] = [
+    STRINGS_C,
+    LONG_DOUBLE_C,
+    LONG_DOUBLE_FUNCTIONS_C,
+    LONG_DOUBLE_MUSL_C,
+    FUSED_MUSL_C,
+];
 
 /// A sysroot: headers and libraries, and the compiler that they were built with.
 pub struct Sysroot {
@@ -98,6 +112,7 @@ impl Sysroot {
             START_C,
             STRINGS_C,
             LONG_DOUBLE_C,
+            LONG_DOUBLE_FUNCTIONS_C,
             LONG_DOUBLE_MUSL_C,
             FUSED_MUSL_C,
             SHORT_FLOATS_C,
@@ -148,10 +163,21 @@ impl Sysroot {
         self.libraries().join(NATIVE)
     }
 
+    /// Returns the folder of the libraries of bitcode without mathematics.
+    pub fn short_libraries(&self) -> PathBuf {
+        self.libraries().join(SHORT)
+    }
+
     /// Returns Everett's own versions of library functions in a library folder; they take
     /// precedence over the library's.
-    pub fn own_objects(folder: &Path) -> [PathBuf; 4] {
+    pub fn own_objects(folder: &Path) -> [PathBuf; 5] {
         OWN_OBJECTS.map(|name| folder.join(name))
+    }
+
+    /// Returns those of [`Sysroot::own_objects`] that belong to the libraries without mathematics.
+    pub fn short_objects(folder: &Path) -> Vec<PathBuf> {
+        let names = OWN_OBJECTS.iter().take(SHORT_OBJECTS);
+        names.map(|name| folder.join(name)).collect()
     }
 
     /// Returns the folder of the compiler's own headers and runtime.

@@ -335,6 +335,27 @@ int main(int argc, char **argv) {
     }
 }
 
+/// Most programs are linked with libraries without mathematics. It is also there if only machine
+/// code refers to it, or the program has a function of such a name itself.
+#[test]
+fn mathematics_of_machine_code_is_in_the_bitcode() {
+    let shop = Workshop::new();
+    shop.write("cosine.S", ".globl cosine\ncosine: jmp cosf\n");
+    shop.write(
+        "main.c",
+        "#include <stdio.h>\nfloat cosine(float);\nint main(void) { printf(\"%.2f\", cosine(0)); }\n",
+    );
+    shop.ok(&["cc", "main.c", "cosine.S", "-o", "main"]);
+    assert_eq!(shop.run("main", &[]), "1.00");
+    assert!(shop.bitcode_mentions("main", "cosf"));
+    shop.write(
+        "own.c",
+        "int round(int x) { return x + 1; }\nint main(void) { return round(1); }\n",
+    );
+    shop.ok(&["cc", "-w", "-fno-builtin", "own.c", "-o", "own"]);
+    assert!(shop.bitcode_mentions("own", "round") && !shop.bitcode_mentions("own", "roundf"));
+}
+
 #[test]
 fn functions_of_everetts_own_are_correct() {
     let shop = Workshop::new();

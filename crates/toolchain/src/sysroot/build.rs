@@ -8,9 +8,11 @@ use std::process::Command;
 
 use super::machine_code;
 use super::probe::{check, link_probe, zig_cache, zig_library};
+use super::short;
 use super::{
     BUILTINS, CDEFS_H, CLOUD9_H, CPU_MODEL_C, EVERETT_H, GNU_NAMES_C, KLEE_H, NATIVE, NATIVE_C,
-    NETKLEE_H, OWN_OBJECTS, OWN_SOURCES, SHORT_FLOATS_C, SILENT_EXIT_C, START_ASM, START_C, TARGET,
+    NETKLEE_H, OWN_OBJECTS, OWN_SOURCES, SHORT, SHORT_FLOATS_C, SILENT_EXIT_C, START_ASM, START_C,
+    TARGET,
 };
 use crate::Notify;
 use crate::cache;
@@ -129,6 +131,14 @@ pub fn c_library(zig: &Path, folder: &Path, notify: Notify<'_>) -> Result<(), To
     runtime(zig, folder)?;
     arithmetic(zig, folder)?;
     native_math(zig, folder)?;
+    let made = libraries.join(SHORT);
+    fs::create_dir_all(&made).context("create", &made)?;
+    let musl = "libmusl.a";
+    short::without_members(zig, &libraries.join(musl), &made.join(musl))?;
+    for name in ["libzigc.a", "libcompiler_rt.a"] {
+        short::without_functions(zig, &libraries.join(name), &made.join(name))?;
+    }
+    write(&made.join("libc.a"), LIBC_SCRIPT)?;
     let made = libraries.join(NATIVE);
     fs::create_dir_all(&made).context("create", &made)?;
     for name in ["libmusl.a", "libzigc.a", "libunwind.a"] {
@@ -161,7 +171,7 @@ fn native_math(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     compile.args(names.iter().flat_map(|name| ["-u", name.as_str()]));
     compile.args(["musl", "zigc"].map(|name| libraries.join(format!("lib{name}.a"))));
     compile
-        .arg(link::passes(&names))
+        .arg(link::passes_option(&names))
         .arg(&emit)
         .arg("-o")
         .arg(work.path().join("unused"));
@@ -181,6 +191,7 @@ fn arithmetic(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     let work = tempfile::tempdir().context("create", "a temporary folder")?;
     let plain = work.path().join("plain.bc");
     let object = work.path().join("compiler_rt.o");
+    let whole = work.path().join("whole.a");
     let mut emit = OsString::from("-femit-llvm-bc=");
     emit.push(&plain);
     let mut translate = Command::new(zig);
@@ -209,14 +220,11 @@ fn arithmetic(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     ]);
     optimise.args(PLAIN).arg(&plain).arg("-o").arg(&object);
     let mut archive = Command::new(zig);
-    archive
-        .args(["ar", "crs"])
-        .arg(folder.join("usr/lib/libcompiler_rt.a"))
-        .arg(&object);
+    archive.args(["ar", "crs"]).arg(&whole).arg(&object);
     for command in [&mut translate, &mut optimise, &mut archive] {
         check(command, "the compiler's runtime")?;
     }
-    Ok(())
+    machine_code::with_lines_only(zig, &whole, &folder.join("usr/lib/libcompiler_rt.a"))
 }
 
 /// Compiles parts of the runtime in a temporary folder.

@@ -2,6 +2,7 @@
 //! machine code, for native programs: the same functions as in the bitcode, compiled once instead of
 //! at every link. Members stay apart, so that a program gets those that its bitcode gets.
 
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +33,7 @@ const WHAT: &str = "the libraries as machine code";
 /// Compiles the members of an archive; those that are machine code already stay as they are.
 pub fn archive(zig: &Path, from: &Path, to: &Path) -> Result<(), ToolchainError> {
     let work = tempfile::tempdir().context("create", "a temporary folder")?;
-    let members = unpack(from, work.path())?;
+    let members = unpack(from, work.path(), |_| true)?;
     compile(zig, work.path(), &members.bitcode)?;
     pack(zig, work.path(), &members.objects, to)
 }
@@ -40,33 +41,57 @@ pub fn archive(zig: &Path, from: &Path, to: &Path) -> Result<(), ToolchainError>
 /// Packs an archive again without the types and variables of its debug information. Every program
 /// gets the one large member of such an archive, and merging its types took a fifth of each link.
 pub fn with_lines_only(zig: &Path, from: &Path, to: &Path) -> Result<(), ToolchainError> {
+    rewritten(zig, from, to, OsStr::new("strip-nonlinetable-debuginfo"))
+}
+
+/// Packs an archive again after passes over its members of bitcode. They get a summary, by which the
+/// linker merges only what a program needs of them.
+pub fn rewritten(zig: &Path, from: &Path, to: &Path, passes: &OsStr) -> Result<(), ToolchainError> {
     let work = tempfile::tempdir().context("create", "a temporary folder")?;
-    let members = unpack(from, work.path())?;
+    let members = unpack(from, work.path(), |_| true)?;
     for file in &members.bitcode {
-        let mut strip = Command::new(zig);
-        strip
+        let changed = file.with_extension("changed");
+        let mut option = OsString::from("--lto-newpm-passes=");
+        option.push(passes);
+        let mut change = Command::new(zig);
+        change
             .args(["ld.lld", "-r", "--lto-emit-llvm", "--lto-O0"])
-            .arg("--lto-newpm-passes=strip-nonlinetable-debuginfo")
+            .arg(option)
             .arg(file)
+            .arg("-o")
+            .arg(&changed)
+            .current_dir(work.path());
+        let mut summarise = Command::new(zig);
+        summarise
+            .args(["clang", "--target=x86_64-linux-musl", "-c", "-xir", "-O0"])
+            .args(["-Wno-override-module", "-flto=full"])
+            .arg(&changed)
             .arg("-o")
             .arg(file.with_extension("o"))
             .current_dir(work.path());
-        check(&mut strip, WHAT)?;
+        check(&mut change, WHAT)?;
+        check(&mut summarise, WHAT)?;
     }
     pack(zig, work.path(), &members.objects, to)
 }
 
 /// The members of an archive as files of a folder.
 #[derive(Default)]
-struct Members {
+pub struct Members {
+    /// What was unpacked.
+    pub files: Vec<PathBuf>,
     /// The objects in their order; those of bitcode are not there yet.
     objects: Vec<PathBuf>,
     /// The files of bitcode, from which objects of the same names are made.
     bitcode: Vec<PathBuf>,
 }
 
-/// Writes the members of an archive into a folder.
-fn unpack(from: &Path, folder: &Path) -> Result<Members, ToolchainError> {
+/// Writes the members of an archive, those in certain ranges of it, into a folder.
+pub fn unpack(
+    from: &Path,
+    folder: &Path,
+    is_wanted: impl Fn((u64, u64)) -> bool,
+) -> Result<Members, ToolchainError> {
     let bytes = fs::read(from).context("read", from)?;
     let broken = |error: object::Error| ToolchainError::Sysroot {
         what: WHAT,
@@ -76,6 +101,9 @@ fn unpack(from: &Path, folder: &Path) -> Result<Members, ToolchainError> {
     let parsed = ArchiveFile::parse(&*bytes).map_err(broken)?;
     for (number, member) in parsed.members().enumerate() {
         let member = member.map_err(broken)?;
+        if !is_wanted(member.file_range()) {
+            continue;
+        }
         let name = String::from_utf8_lossy(member.name()).into_owned();
         let name = name.rsplit('/').next().unwrap_or_default();
         // Two members of an archive may have the same name.
@@ -88,15 +116,21 @@ fn unpack(from: &Path, folder: &Path) -> Result<Members, ToolchainError> {
         } else {
             object.clone()
         };
-        let path = folder.join(file);
+        let path = folder.join(&file);
         fs::write(&path, data).context("write", &path)?;
+        members.files.push(file);
         members.objects.push(object);
     }
     Ok(members)
 }
 
 /// Packs objects of a folder into an archive.
-fn pack(zig: &Path, folder: &Path, objects: &[PathBuf], to: &Path) -> Result<(), ToolchainError> {
+pub fn pack(
+    zig: &Path,
+    folder: &Path,
+    objects: &[PathBuf],
+    to: &Path,
+) -> Result<(), ToolchainError> {
     let mut pack = Command::new(zig);
     pack.args(["ar", "crs"])
         .arg(to)
