@@ -612,6 +612,6 @@ mod tests {
         let kept = ["main", "_start_c"].map(String::from).into_iter().collect();
         let expected = "--lto-newpm-passes=internalize<preserve-gv=_start_c;preserve-gv=main>,\
                         globaldce,strip-dead-debug-info";
-        assert_eq!(passes(&kept), OsString::from(expected));
+        assert_eq!(passes_option(&kept), OsString::from(expected));
     }
 }
