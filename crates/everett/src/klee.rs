@@ -587,7 +587,8 @@ fn integer(number: u64) -> Cell {
 fn columns(summary: &Summary) -> Vec<Column> {
     let microseconds = |seconds: f64| integer((seconds * 1e6) as u64);
     let program = summary.program.as_ref();
-    let solved = program.map_or(0, |program| program.queries_sat + program.queries_smt);
+    let cached = program.map_or(0, |program| program.queries_cached);
+    let solved = summary.queries.saturating_sub(cached);
     let coverage = &summary.coverage;
     let uncovered = coverage.instructions - coverage.instructions_covered;
     let states = program.map_or(0, |program| program.states_pending as u64);

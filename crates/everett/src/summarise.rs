@@ -201,6 +201,7 @@ impl ProgramFigures {
             states_spilled: statistics.spilled,
             paths_merged: statistics.paths_merged,
             states_moved: (team.workers > 1).then_some(team.moved),
+            queries_cached: solver.by_cache + solver.by_cached_model + solver.by_core,
             queries_sat: solver.sat_queries,
             queries_smt: solver.smt_queries,
             faults: statistics.faults.clone(),

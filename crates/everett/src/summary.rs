@@ -184,6 +184,8 @@ pub struct ProgramFigures {
     /// Number of states that moved from one worker to another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub states_moved: Option<u64>,
+    /// Number of queries that an earlier answer or its model decided.
+    pub queries_cached: u64,
     /// Number of queries that reached the SAT solver.
     pub queries_sat: u64,
     /// Number of queries that reached the SMT solver.

@@ -230,7 +230,14 @@ fn link_bitcode(sysroot: &Sysroot, link: &Link) -> Result<(), ToolchainError> {
         // The native link, which runs beside this, verifies the program's code.
         args.push("--disable-verify".into());
         args.push(passes_option(&kept));
-        let traced = run_bitcode_linker(sysroot, link, args)?;
+        let traced = match run_bitcode_linker(sysroot, link, args) {
+            // Options of the user may ask for what is not there.
+            Err(ToolchainError::Bitcode { .. }) if is_short => {
+                is_short = false;
+                continue;
+            }
+            done => done?,
+        };
         let roots = needed_roots(&unfinished)?;
         let is_complete = roots.is_subset(&kept);
         kept.extend(roots);
