@@ -210,8 +210,7 @@ fn is_name_byte(byte: u8) -> bool {
 }
 
 pub fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
-    text.windows(pattern.len())
-        .position(|window| window == pattern)
+    memchr::memmem::find(text, pattern)
 }
 
 #[cfg(test)]
