@@ -61,8 +61,9 @@ void everett_assert(uint64_t condition);
 
 /* The host of the program. Natively these do nothing. */
 
-/* A stretch of the program in which calls may fail: one on a path, or as many as the run says (--faults N). With
- * --fault-regions, failures are injected in such stretches only. Stretches may be nested. */
+/* A stretch of the program in which calls may fail: one system call on a path, or, with --faults N, as many calls as
+ * the run says, allocations too. With --fault-regions, failures are injected in such stretches only. Stretches may be
+ * nested. */
 void everett_faults_enable(void);
 void everett_faults_disable(void);
 

@@ -140,25 +140,30 @@ impl Comparing<'_> {
                 self.left_out += 1;
                 continue;
             };
+            // Whichever run a world is from, the build under test comes first.
             let mut found = Aspects::default();
             if one.checks.is_none() && two.checks.is_none() {
-                found.compare(seen, others);
+                let [new, old] = if is_old {
+                    [others, seen]
+                } else {
+                    [seen, others]
+                };
+                found.compare(new, old);
             } else if two.verdict != Verdict::Confirmed {
-                found.add("the finding", "has it".to_owned(), "does not".to_owned());
+                let [own, other] = ["has it", "does not"].map(str::to_owned);
+                let (new, old) = if is_old { (other, own) } else { (own, other) };
+                found.add("the finding", new, old);
             }
             if !found.names.is_empty() {
-                self.report(found, &path, is_old)?;
+                self.report(found, &path)?;
             }
         }
         Ok(())
     }
 
-    fn report(&mut self, found: Aspects, path: &Path, is_old: bool) -> Result<()> {
+    fn report(&mut self, found: Aspects, path: &Path) -> Result<()> {
         self.worlds_different += 1;
-        let [new, old] = match is_old {
-            true => [found.ends[1].clone(), found.ends[0].clone()],
-            false => found.ends.clone(),
-        };
+        let [new, old] = found.ends;
         let is_alike = |entry: &DifferenceEntry| {
             entry.aspects == found.names && entry.new == new && entry.old == old
         };
@@ -189,7 +194,7 @@ impl Comparing<'_> {
 #[derive(Default)]
 struct Aspects {
     names: Vec<String>,
-    /// How the hosts that differ end, in the two runs.
+    /// How the hosts that differ end, with the build under test and with the other one.
     ends: [String; 2],
     details: String,
 }
@@ -245,7 +250,11 @@ impl Aspects {
                     "\nstandard {stream} of {name}:\n{mine}\nand on the other build:\n{theirs}"
                 );
                 let aspect = format!("standard {stream} of {name}");
-                self.add(&aspect, "prints one thing".to_owned(), "another".to_owned());
+                self.add(
+                    &aspect,
+                    "prints one thing".to_owned(),
+                    "prints another".to_owned(),
+                );
             }
         }
     }

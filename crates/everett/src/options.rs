@@ -432,7 +432,8 @@ pub const OPTIONS: &[RunOption] = &[
     switch!("fork-conditions", fork_conditions)
         .help(
             "Fork where a condition on symbolic data is computed, not only where the program branches on it: \
-             optimised code selects values instead of branching.",
+             optimised code selects values instead of branching. A `klee_assume` that is false then ends the path \
+             silently.",
         ),
     maybe!("seed", seed, "N", number)
         .help("Seed of all random choices.")

@@ -352,3 +352,31 @@ fn selections_of_optimised_servers_are_compared() {
     let messages = "messages from server to client";
     assert!(aspects.contains(&messages), "{aspects:?}: {said}");
 }
+
+/// Worlds of both runs are compared, but a difference is one, and the build under test comes first.
+/// An assumption of several parts is no finding, though its conditions are decided one by one.
+#[test]
+fn a_difference_of_worlds_is_told_once_and_the_build_under_test_first() {
+    let folder = folder("against-once");
+    let assumes = "#include <klee/klee.h>\n#include <stdio.h>\nint main(void) {\n\
+                   int x = klee_int(\"x\");\nklee_assume((x > 10) & (x < 20));\n\
+                   if (LOUD) fputs(\"loud\", stderr);\nreturn 0;\n}\n";
+    for (name, loud) in [("new", "1"), ("old", "0")] {
+        build(&folder, name, &assumes.replace("LOUD", loud), &[]);
+        let scenario = format!("[host.one]\nprogram = \"./{name}\"\n");
+        std::fs::write(folder.join(format!("{name}.toml")), scenario).expect("a scenario");
+    }
+    let args = ["run", "--out", "out", "--against", "old.toml", "new.toml"];
+    let said = text(&expect(everett(&folder).args(args), 1));
+    let summary = summary(&folder.join("out"));
+    assert_eq!(summary["findings"].as_array().map(Vec::len), Some(0));
+    let differences = &summary["against"]["differences"];
+    assert_eq!(differences.as_array().map(Vec::len), Some(1), "{said}");
+    let dir = differences[0]["dir"].as_str().expect("a folder");
+    let told = std::fs::read_to_string(folder.join("out").join(dir).join("difference.txt"));
+    let told = told.expect("a description");
+    assert!(
+        told.contains(":\nloud\nand on the other build:\n"),
+        "{told}"
+    );
+}

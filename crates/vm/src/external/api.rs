@@ -262,7 +262,8 @@ fn klee_assume(vm: &mut Vm<'_>, args: &Arguments<'_>) -> Result<Done, Interrupt>
         Err(Interrupt::EndPath)
             if vm.arena.is_false(condition) || vm.oracle.is_excluded(vm.arena, condition) =>
         {
-            if vm.options.silent_assume {
+            // Of a condition that was decided while it was computed, one side is false.
+            if vm.options.silent_assume || vm.options.fork_conditions {
                 return Err(Interrupt::EndPath);
             }
             let message = "invalid klee_assume call (provably false)";
