@@ -165,3 +165,84 @@ LIBRARY long double fmodl(long double x, long double y) {
   }
   return negative ? -u.value : u.value;
 }
+
+// Division and multiplication of complex numbers, which the compiler calls. The compiler's runtime
+// returns them in another way than C's callers expect.
+#define PART(z, n) (((long double *)&(z))[n])
+
+LIBRARY long double _Complex __mulxc3(long double a, long double b, long double c, long double d) {
+  long double ac = a * c, bd = b * d, ad = a * d, bc = b * c;
+  long double _Complex z;
+  PART(z, 0) = ac - bd;
+  PART(z, 1) = ad + bc;
+  if (PART(z, 0) == PART(z, 0) || PART(z, 1) == PART(z, 1)) return z;
+  int again = 0;
+  if (__builtin_isinf(a) || __builtin_isinf(b)) {
+    a = copysignl(__builtin_isinf(a) ? 1 : 0, a);
+    b = copysignl(__builtin_isinf(b) ? 1 : 0, b);
+    if (c != c) c = copysignl(0, c);
+    if (d != d) d = copysignl(0, d);
+    again = 1;
+  }
+  if (__builtin_isinf(c) || __builtin_isinf(d)) {
+    c = copysignl(__builtin_isinf(c) ? 1 : 0, c);
+    d = copysignl(__builtin_isinf(d) ? 1 : 0, d);
+    if (a != a) a = copysignl(0, a);
+    if (b != b) b = copysignl(0, b);
+    again = 1;
+  }
+  if (!again && (__builtin_isinf(ac) || __builtin_isinf(bd) || __builtin_isinf(ad) || __builtin_isinf(bc))) {
+    if (a != a) a = copysignl(0, a);
+    if (b != b) b = copysignl(0, b);
+    if (c != c) c = copysignl(0, c);
+    if (d != d) d = copysignl(0, d);
+    again = 1;
+  }
+  if (again) {
+    PART(z, 0) = __builtin_infl() * (a * c - b * d);
+    PART(z, 1) = __builtin_infl() * (a * d + b * c);
+  }
+  return z;
+}
+
+// Multiplies by a power of two, in halves: the power itself may not be a number.
+static long double scaled(long double x, int power) {
+  int half[2] = {power / 2, power - power / 2};
+  for (int i = 0; i < 2; i++) {
+    long double factor = half[i] < 0 ? 0.5L : 2;
+    for (int n = half[i] < 0 ? -half[i] : half[i]; n; n >>= 1, factor *= factor)
+      if (n & 1) x *= factor;
+  }
+  return x;
+}
+
+LIBRARY long double _Complex __divxc3(long double a, long double b, long double c, long double d) {
+  long double most = fmaxl(fabsl(c), fabsl(d));
+  int power = 0;
+  if (most > 0 && most <= __LDBL_MAX__) {
+    // The sum of the squares neither overflows nor vanishes.
+    frexpl(most, &power);
+    c = scaled(c, -power);
+    d = scaled(d, -power);
+  }
+  long double size = c * c + d * d;
+  long double _Complex z;
+  PART(z, 0) = scaled((a * c + b * d) / size, -power);
+  PART(z, 1) = scaled((b * c - a * d) / size, -power);
+  if (PART(z, 0) == PART(z, 0) || PART(z, 1) == PART(z, 1)) return z;
+  if (size == 0 && (a == a || b == b)) {
+    PART(z, 0) = copysignl(__builtin_infl(), c) * a;
+    PART(z, 1) = copysignl(__builtin_infl(), c) * b;
+  } else if ((__builtin_isinf(a) || __builtin_isinf(b)) && most <= __LDBL_MAX__) {
+    a = copysignl(__builtin_isinf(a) ? 1 : 0, a);
+    b = copysignl(__builtin_isinf(b) ? 1 : 0, b);
+    PART(z, 0) = __builtin_infl() * (a * c + b * d);
+    PART(z, 1) = __builtin_infl() * (b * c - a * d);
+  } else if (__builtin_isinf(most) && a - a == 0 && b - b == 0) {
+    c = copysignl(__builtin_isinf(c) ? 1 : 0, c);
+    d = copysignl(__builtin_isinf(d) ? 1 : 0, d);
+    PART(z, 0) = 0 * (a * c + b * d);
+    PART(z, 1) = 0 * (b * c - a * d);
+  }
+  return z;
+}

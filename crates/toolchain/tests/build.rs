@@ -353,6 +353,21 @@ fn mathematics_of_machine_code_is_in_the_bitcode() {
         "int round(int x) { return x + 1; }\nint main(void) { return round(1); }\n",
     );
     shop.ok(&["cc", "-w", "-fno-builtin", "own.c", "-o", "own"]);
+    shop.write(
+        "pow.c",
+        "#include <stdio.h>\n#include <math.h>\ndouble pow(double x, double y) { return x + y; }\n\
+         int main(int n, char **v) { printf(\"%g %g\", pow(n, 2), ldexp(n, 3)); }\n",
+    );
+    shop.ok(&["cc", "-fno-builtin", "pow.c", "-o", "pow", "-lm"]);
+    assert_eq!(shop.run("pow", &[]), "3 8");
+    shop.write(
+        "complex.c",
+        "#include <complex.h>\n#include <stdio.h>\nint main(int n, char **v) {\n\
+         long double _Complex z = 3 * n + 4 * I, w = z / (z + 1), m = z * (w / n);\n\
+         printf(\"%.4Lf %.4Lf %.4Lf %.4Lf\", creall(w), cimagl(w), creall(m), cimagl(m)); }\n",
+    );
+    shop.ok(&["cc", "complex.c", "-o", "complex", "-lm"]);
+    assert_eq!(shop.run("complex", &[]), "0.8750 0.1250 2.1250 3.8750");
     assert!(shop.bitcode_mentions("own", "round") && !shop.bitcode_mentions("own", "roundf"));
 }
 

@@ -153,7 +153,8 @@ pub fn c_library(zig: &Path, folder: &Path, notify: Notify<'_>) -> Result<(), To
 /// Compiles the mathematics library to machine code, for native programs.
 ///
 /// The linker takes all functions that a compiler may call by itself out of bitcode libraries
-/// into every program, and compiles them. With machine code at hand it does not.
+/// into every program, and compiles them. With machine code at hand it does not. Functions of the
+/// program's own take precedence.
 fn native_math(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
     let work = tempfile::tempdir().context("create", "a temporary folder")?;
     let object = work.path().join("math.o");
@@ -181,6 +182,7 @@ fn native_math(zig: &Path, folder: &Path) -> Result<(), ToolchainError> {
         .arg(libraries.join("libmath.a"))
         .arg(&object);
     check(&mut compile, "the mathematics library")?;
+    machine_code::weaken(&object)?;
     check(&mut archive, "the mathematics library")
 }
 

@@ -7,7 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use object::elf::{STB_GLOBAL, STB_WEAK};
 use object::read::archive::ArchiveFile;
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSymbol};
 
 use super::probe::check;
 use crate::error::{IoContext, ToolchainError};
@@ -137,6 +140,29 @@ pub fn pack(
         .args(objects)
         .current_dir(folder);
     check(&mut pack, WHAT)
+}
+
+/// Makes all definitions of an object of machine code weak.
+pub fn weaken(path: &Path) -> Result<(), ToolchainError> {
+    let mut bytes = fs::read(path).context("read", path)?;
+    let broken = |error: object::Error| ToolchainError::Sysroot {
+        what: WHAT,
+        reason: format!("{}: {error}", path.display()),
+    };
+    let file = ElfFile64::<Endianness>::parse(&*bytes).map_err(broken)?;
+    let mut weak = Vec::new();
+    for symbol in file.symbols().filter(ObjectSymbol::is_definition) {
+        let entry = symbol.elf_symbol();
+        if entry.st_bind() == STB_GLOBAL {
+            // The byte of an entry behind the name.
+            let start = std::ptr::from_ref(entry) as usize - bytes.as_ptr() as usize;
+            weak.push(start + 4);
+        }
+    }
+    for at in weak {
+        bytes[at] = (STB_WEAK.0 << 4) | (bytes[at] & 0xf);
+    }
+    fs::write(path, bytes).context("write", path)
 }
 
 /// Compiles one object of bitcode.
