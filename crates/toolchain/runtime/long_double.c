@@ -170,6 +170,11 @@ LIBRARY long double fmodl(long double x, long double y) {
 // returns them in another way than C's callers expect.
 #define PART(z, n) (((long double *)&(z))[n])
 
+// One for an infinity and nothing else, with the sign.
+static long double unit(long double x) { return copysignl(__builtin_isinf(x) ? 1 : 0, x); }
+// Nothing in place of what is no number, with the sign.
+static long double known(long double x) { return x == x ? x : copysignl(0, x); }
+
 LIBRARY long double _Complex __mulxc3(long double a, long double b, long double c, long double d) {
   long double ac = a * c, bd = b * d, ad = a * d, bc = b * c;
   long double _Complex z;
@@ -178,24 +183,24 @@ LIBRARY long double _Complex __mulxc3(long double a, long double b, long double 
   if (PART(z, 0) == PART(z, 0) || PART(z, 1) == PART(z, 1)) return z;
   int again = 0;
   if (__builtin_isinf(a) || __builtin_isinf(b)) {
-    a = copysignl(__builtin_isinf(a) ? 1 : 0, a);
-    b = copysignl(__builtin_isinf(b) ? 1 : 0, b);
-    if (c != c) c = copysignl(0, c);
-    if (d != d) d = copysignl(0, d);
+    a = unit(a);
+    b = unit(b);
+    c = known(c);
+    d = known(d);
     again = 1;
   }
   if (__builtin_isinf(c) || __builtin_isinf(d)) {
-    c = copysignl(__builtin_isinf(c) ? 1 : 0, c);
-    d = copysignl(__builtin_isinf(d) ? 1 : 0, d);
-    if (a != a) a = copysignl(0, a);
-    if (b != b) b = copysignl(0, b);
+    c = unit(c);
+    d = unit(d);
+    a = known(a);
+    b = known(b);
     again = 1;
   }
   if (!again && (__builtin_isinf(ac) || __builtin_isinf(bd) || __builtin_isinf(ad) || __builtin_isinf(bc))) {
-    if (a != a) a = copysignl(0, a);
-    if (b != b) b = copysignl(0, b);
-    if (c != c) c = copysignl(0, c);
-    if (d != d) d = copysignl(0, d);
+    a = known(a);
+    b = known(b);
+    c = known(c);
+    d = known(d);
     again = 1;
   }
   if (again) {
@@ -234,13 +239,13 @@ LIBRARY long double _Complex __divxc3(long double a, long double b, long double 
     PART(z, 0) = copysignl(__builtin_infl(), c) * a;
     PART(z, 1) = copysignl(__builtin_infl(), c) * b;
   } else if ((__builtin_isinf(a) || __builtin_isinf(b)) && most <= __LDBL_MAX__) {
-    a = copysignl(__builtin_isinf(a) ? 1 : 0, a);
-    b = copysignl(__builtin_isinf(b) ? 1 : 0, b);
+    a = unit(a);
+    b = unit(b);
     PART(z, 0) = __builtin_infl() * (a * c + b * d);
     PART(z, 1) = __builtin_infl() * (b * c - a * d);
   } else if (__builtin_isinf(most) && a - a == 0 && b - b == 0) {
-    c = copysignl(__builtin_isinf(c) ? 1 : 0, c);
-    d = copysignl(__builtin_isinf(d) ? 1 : 0, d);
+    c = unit(c);
+    d = unit(d);
     PART(z, 0) = 0 * (a * c + b * d);
     PART(z, 1) = 0 * (b * c - a * d);
   }

@@ -13,7 +13,7 @@ use everett_cluster::{SharedMemory, results};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -162,6 +162,15 @@ fn worlds(out: &Path) -> BTreeMap<String, usize> {
     counts
 }
 
+/// Creates a folder with the program of the hosts.
+fn with_node(name: &str) -> PathBuf {
+    let folder = folder(name);
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let include = format!("-I{}", include.display());
+    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    folder
+}
+
 /// Checks that no world of a run has more faults than the scenario allows.
 fn check_bounds(out: &Path, scenario: &str) {
     let bounds = scenario.split("[fault.").skip(1).filter_map(|fault| {
@@ -203,10 +212,7 @@ fn seeds() -> RangeInclusive<u64> {
 
 #[test]
 fn all_mappings_reach_the_same_worlds_and_each_happens_again() {
-    let folder = folder("random-worlds");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
-    let include = format!("-I{}", include.display());
-    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    let folder = with_node("random-worlds");
     // All of them reach the same worlds.
     let searchers: Vec<&str> = searchers().chain(["fewest-faults,random-path"]).collect();
     for seed in seeds() {
@@ -336,10 +342,7 @@ fn explore(
 
 #[test]
 fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
-    let folder = folder("spilled-worlds");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
-    let include = format!("-I{}", include.display());
-    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    let folder = with_node("spilled-worlds");
     let mut stopped = 0;
     for seed in seeds() {
         let text = scenario(seed);
@@ -385,10 +388,7 @@ fn worlds_that_are_spilled_stopped_and_resumed_all_the_time_are_the_same() {
 
 #[test]
 fn worlds_of_killed_and_resumed_runs_are_the_same() {
-    let folder = folder("killed-worlds");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
-    let include = format!("-I{}", include.display());
-    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    let folder = with_node("killed-worlds");
     for (seed, mapping) in seeds().zip(mappings().cycle()).take(6) {
         let text = scenario(seed);
         fs::write(folder.join("world.toml"), &text).expect("it can be written");
@@ -437,10 +437,7 @@ fn worlds_of_killed_and_resumed_runs_are_the_same() {
 /// Random worlds on a cluster, with workers that die and jobs that are late or duplicated.
 #[test]
 fn worlds_on_a_cluster_are_the_same() {
-    let folder = folder("clustered-worlds");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
-    let include = format!("-I{}", include.display());
-    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    let folder = with_node("clustered-worlds");
     for (seed, mapping) in seeds().zip(mappings().cycle()).take(6) {
         let text = scenario(seed);
         let file = folder.join("world.toml");
@@ -478,10 +475,7 @@ fn worlds_on_a_cluster_are_the_same() {
 /// scenario a host that has ended still answers that nobody listens.
 #[test]
 fn worlds_of_runs_that_were_stopped_at_any_time_and_resumed_are_the_same() {
-    let folder = folder("late-worlds");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
-    let include = format!("-I{}", include.display());
-    build(&folder, "node", NODE, &["-g", "-O1", &include]);
+    let folder = with_node("late-worlds");
     let file = folder.join("world.toml");
     fs::write(&file, scenario(6)).expect("it can be written");
     for mapping in mappings() {
